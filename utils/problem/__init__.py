@@ -1,0 +1,1 @@
+"""Workspaces, problem files and the layouts a solution may have."""
