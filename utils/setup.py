@@ -87,7 +87,10 @@ def environment(files: Sequence[str]) -> Path:
         _tell(f"PyTorch {torch} of {sys.executable} is used; missing packages go into {VENV.name}/")
     else:
         wanted += compiler
-        _tell(f"no CUDA build of PyTorch >= {'.'.join(map(str, OLDEST_TORCH))} here: {VENV.name}/ gets one (about 3 GB, a few minutes)")
+        _tell(
+            f"no CUDA build of PyTorch >= {_dotted(OLDEST_TORCH)} here: "
+            f"{VENV.name}/ gets one (about 3 GB, a few minutes)"
+        )
     if not ours.exists():
         _step("make a virtual environment", [sys.executable, "-m", "venv", str(VENV)])
     if torch and not inside_ours:
@@ -109,6 +112,10 @@ def _borrow(ours: Path) -> None:
     (Path(site) / "borrowed.pth").write_text("\n".join(sorted(places)) + "\n", encoding="utf-8")
 
 
+def _dotted(number: tuple[int, int]) -> str:
+    return ".".join(map(str, number))
+
+
 def _tell(text: str) -> None:
     print(f"setup: {text}", file=sys.stderr, flush=True)
 
@@ -118,12 +125,15 @@ def _step(what: str, command: Sequence[str]) -> None:
     if done.returncode:
         raise CannotTell(
             f"could not {what} (exit code {done.returncode}, its message stands above); "
-            "activate an environment that has a CUDA build of PyTorch >= 2.9 and the packages of requirements.txt, or mend the network and try again"
+            f"activate an environment that has a CUDA build of PyTorch >= {_dotted(OLDEST_TORCH)} and the packages of "
+            "requirements.txt, or mend the network and try again"
         )
 
 
 def _arguments(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python3 -m utils.setup", description="Makes the environment fit and prints the interpreter to use.")
+    parser = argparse.ArgumentParser(
+        prog="python3 -m utils.setup", description="Makes the environment fit and prints the interpreter to use."
+    )
     parser.add_argument("--dev", action="store_true", help="also what the tests and linters need")
     return parser.parse_args(argv)
 
@@ -138,7 +148,10 @@ def main(argv: Sequence[str]) -> int:
     """Prints the interpreter's path on stdout."""
     arguments = _arguments(argv)
     if sys.version_info < OLDEST_PYTHON:
-        raise CannotTell(f"Python {sys.version.split()[0]} is too old: {'.'.join(map(str, OLDEST_PYTHON))} or newer is needed; put a newer python3 first on PATH")
+        raise CannotTell(
+            f"Python {sys.version.split()[0]} is too old: {_dotted(OLDEST_PYTHON)} or newer is needed; "
+            "put a newer python3 first on PATH"
+        )
     print(environment(list(_files(arguments.dev))))
     return YES
 
