@@ -57,13 +57,14 @@ def torch_load(workspace: Path, environment: dict[str, str]) -> float:
         "root, ws = sys.argv[1:]\n"
         "sources = [root + '/binding.cpp', *glob.glob(ws + '/kernels/*.c*')]\n"
         "load('cuda_extension', sources, extra_include_paths=[root, root + '/kernels'], extra_cflags=['-O3'],\n"
-        "     extra_cuda_cflags=['-O3'], extra_ldflags=['-lcublas', '-lcublasLt'], build_directory=tempfile.mkdtemp(),\n"
-        "     is_python_module=False)\n"
+        "     extra_cuda_cflags=['-O3'], extra_ldflags=['-lcublas', '-lcublasLt'],\n"
+        "     build_directory=tempfile.mkdtemp(), is_python_module=False)\n"
     )
     start = time.perf_counter()
     subprocess.run(
         [sys.executable, "-c", code, str(ROOT), str(workspace)],
-        env={**environment, "TORCH_CUDA_ARCH_LIST": "9.0a"}, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env={**environment, "TORCH_CUDA_ARCH_LIST": "9.0a"},
+        check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     return time.perf_counter() - start
 

@@ -71,7 +71,7 @@ def main(argv: Sequence[str]) -> int:
         say(f"\nRan on the GPU: {', '.join(done)}.", "pass")
     else:
         say(
-            "\nNo GPU here: compiled for a named architecture, verified in simulation on the CPU; nothing was profiled.",
+            "\nNo GPU here: compiled for a named architecture, verified in simulation on the CPU; not profiled.",
             "warn",
         )
     return YES

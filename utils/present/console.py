@@ -39,7 +39,9 @@ def say(text: str, style: str | None = None) -> None:
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], right: Sequence[str] = ()) -> None:
     """A table on stdout. Columns named in `right` are aligned right; a cell may be a (text, style) pair."""
-    drawn = Table(title=escape(title) if title else None, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    drawn = Table(
+        title=escape(title) if title else None, title_justify="left", box=None, pad_edge=False, header_style="bold"
+    )
     for column in columns:
         drawn.add_column(escape(column), justify="right" if column in right else "left", overflow="fold")
     for row in rows:

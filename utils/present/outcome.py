@@ -50,6 +50,9 @@ def run(main: Callable[[Sequence[str]], int]) -> None:
         code = CANNOT_TELL
     except Exception:
         traceback.print_exc()
-        print("error: the workbench itself failed; nothing was decided. Please report the traceback above.", file=sys.stderr)
+        print(
+            "error: the workbench itself failed; nothing was decided. Please report the traceback above.",
+            file=sys.stderr,
+        )
         code = CANNOT_TELL
     sys.exit(code)

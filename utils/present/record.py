@@ -1,13 +1,13 @@
 """The JSON record each command writes with --json: one envelope, versioned, the same for all.
 
-    schema       "workbench/<command>/<version>"; the version rises when a field changes its meaning
-    verdict      the command's own word (PASS, FAIL, FASTER, BUILT, ...)
-    exit_code    0 yes, 1 no, 2 cannot tell
-    reasons      sentences, the most important first
-    simulated    true when no GPU was involved in the verdict
-    settings     every option in force, defaults included
-    environment  machine, versions, digests
-    results      the command's own measurements, documented in docs/formats.md
+schema       "workbench/<command>/<version>"; the version rises when a field changes its meaning
+verdict      the command's own word (PASS, FAIL, FASTER, BUILT, ...)
+exit_code    0 yes, 1 no, 2 cannot tell
+reasons      sentences, the most important first
+simulated    true when no GPU was involved in the verdict
+settings     every option in force, defaults included
+environment  machine, versions, digests
+results      the command's own measurements, documented in docs/formats.md
 """
 
 from __future__ import annotations
@@ -76,4 +76,6 @@ def write(path: str | os.PathLike[str], record: Mapping[str, Any]) -> None:
         os.chmod(name, 0o666 & ~umask)
         os.replace(name, target)
     except OSError as error:
-        raise CannotTell(f"cannot write the JSON record to {target}: {error.strerror}; give --json a writable place") from None
+        raise CannotTell(
+            f"cannot write the JSON record to {target}: {error.strerror}; give --json a writable place"
+        ) from None

@@ -39,5 +39,7 @@ def find_workspace(folder: str | Path | None = None) -> Workspace:
     """The workspace in `folder` (the repository's own by default). Raises CannotTell where there is no such folder."""
     root = ROOT if folder is None else Path(folder).expanduser().resolve()
     if not root.is_dir():
-        raise CannotTell(f"the workspace {root} is not a folder; give --workspace a folder with model.py, model_new.py and kernels/")
+        raise CannotTell(
+            f"the workspace {root} is not a folder; give --workspace a folder with model.py, model_new.py and kernels/"
+        )
     return Workspace(root)
