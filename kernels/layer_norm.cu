@@ -16,16 +16,14 @@
 // With n % 4 == 0 and aligned pointers every access is 16 bytes wide; a warp has 768 floats = 6 loads per lane in
 // flight before it first waits, and 32 resident warps per SM, 96 KB, several times what hides the memory latency.
 //
-//     config   rows of up to 1024                      loads of x      stores of y
-//     0        one warp per row,  8 rows per block     plain           plain
-//     1        one warp per row,  4 rows per block     plain           plain
-//     2        one warp per row, 16 rows per block     plain           plain
-//     3        one warp per row,  8 rows per block     evict first     plain
-//     4        one warp per row,  8 rows per block     evict first     evict first
-//     5        one block per row (as longer rows)      plain           plain
+//     config   rows of up to 1024
+//     0        one warp per row,  8 rows per block
+//     1        one warp per row,  4 rows per block
+//     2        one warp per row, 16 rows per block
+//     3        one block per row (as longer rows)
 //
-// Evict first leaves L2 to other data: right for x when nothing reads it again soon, wrong for y when the next kernel
-// does.
+// Tried and dropped: loads of x and stores of y marked evict-first. On an H200 they gained nothing at 12544 x 768 and
+// lost 4 % at 262144 x 768 (docs/measurements/default_kernels.md).
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -61,11 +59,9 @@ struct Arguments {
     float eps;
 };
 
-enum class Policy { kPlain, kStreamLoads, kStreamAll };
-
 // One row held by Threads threads (a warp or the whole block), at most Chunks vectors of Width floats each: vector
 // number `chunk * Threads + lane` belongs to thread `lane`, so a warp touches 32 neighbouring vectors at a time.
-template <int Width, int Threads, int Chunks, Policy policy>
+template <int Width, int Threads, int Chunks>
 __device__ __forceinline__ void normalize_row(const Arguments& args, int64_t row, int lane, float* partial) {
     const float* __restrict__ x = args.x + row * args.n;
     const float* __restrict__ row_weight = args.weight;
@@ -86,8 +82,7 @@ __device__ __forceinline__ void normalize_row(const Arguments& args, int64_t row
     for (int chunk = 0; chunk < Chunks; ++chunk) {
         const int index = chunk * Threads + lane;
         if (index < vectors) {
-            values[chunk] = policy == Policy::kPlain ? kernels::load<Width>(x + index * Width)
-                                                     : kernels::load_streaming<Width>(x + index * Width);
+            values[chunk] = kernels::load<Width>(x + index * Width);
         }
     }
 #pragma unroll
@@ -123,23 +118,19 @@ __device__ __forceinline__ void normalize_row(const Arguments& args, int64_t row
             for (int i = 0; i < Width; ++i) {
                 result.element[i] = (values[chunk].element[i] - mean) * scale * weight.element[i] + bias.element[i];
             }
-            if (policy == Policy::kStreamAll) {
-                kernels::store_streaming<Width>(y + index * Width, result);
-            } else {
-                kernels::store<Width>(y + index * Width, result);
-            }
+            kernels::store<Width>(y + index * Width, result);
         }
     }
 }
 
 // blockDim = (32, rows per block): each warp takes its own row. The bound of 64 registers keeps 32 warps on an SM, 96
 // KB of loads in flight; the widest scalar rows need more registers than that.
-template <int Width, int Chunks, Policy policy>
+template <int Width, int Chunks>
 __global__ void __launch_bounds__(kMaxRowsPerBlock* kWarpSize, Chunks* Width <= 24 ? 2 : 1)
     layer_norm_warp_kernel(Arguments args) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.y;
     for (int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; row < args.rows; row += step) {
-        normalize_row<Width, kWarpSize, Chunks, policy>(args, row, threadIdx.x, nullptr);
+        normalize_row<Width, kWarpSize, Chunks>(args, row, threadIdx.x, nullptr);
     }
 }
 
@@ -147,7 +138,7 @@ template <int Width, int Chunks>
 __global__ void __launch_bounds__(kBlockThreads) layer_norm_block_kernel(Arguments args) {
     __shared__ float partial[kBlockThreads / kWarpSize];
     for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
-        normalize_row<Width, kBlockThreads, Chunks, Policy::kPlain>(args, row, threadIdx.x, partial);
+        normalize_row<Width, kBlockThreads, Chunks>(args, row, threadIdx.x, partial);
     }
 }
 
@@ -187,11 +178,11 @@ __global__ void __launch_bounds__(kBlockThreads) layer_norm_long_kernel(Argument
     }
 }
 
-template <int Width, int Chunks, Policy policy>
+template <int Width, int Chunks>
 void launch_warp_rows(const Arguments& args, int rows_per_block, cudaStream_t stream) {
     const auto grid = static_cast<unsigned>(std::min((args.rows + rows_per_block - 1) / rows_per_block, kMaxGrid));
     const dim3 block(kWarpSize, rows_per_block);
-    layer_norm_warp_kernel<Width, Chunks, policy><<<grid, block, 0, stream>>>(args);
+    layer_norm_warp_kernel<Width, Chunks><<<grid, block, 0, stream>>>(args);
 }
 
 template <int Width, int Chunks>
@@ -207,27 +198,16 @@ void launch_long_rows(const Arguments& args, cudaStream_t stream) {
 }
 
 // The smallest compiled number of chunks that holds the row: fewer registers, more rows resident.
-template <Policy policy>
 void dispatch_warp_rows(const Arguments& args, int rows_per_block, cudaStream_t stream) {
     const int64_t vectors = args.n / 4;
-    if (vectors <= 2 * kWarpSize) return launch_warp_rows<4, 2, policy>(args, rows_per_block, stream);
-    if (vectors <= 4 * kWarpSize) return launch_warp_rows<4, 4, policy>(args, rows_per_block, stream);
-    if (vectors <= 6 * kWarpSize) return launch_warp_rows<4, 6, policy>(args, rows_per_block, stream);
-    return launch_warp_rows<4, 8, policy>(args, rows_per_block, stream);
+    if (vectors <= 2 * kWarpSize) return launch_warp_rows<4, 2>(args, rows_per_block, stream);
+    if (vectors <= 4 * kWarpSize) return launch_warp_rows<4, 4>(args, rows_per_block, stream);
+    if (vectors <= 6 * kWarpSize) return launch_warp_rows<4, 6>(args, rows_per_block, stream);
+    return launch_warp_rows<4, 8>(args, rows_per_block, stream);
 }
 
-void dispatch_vectorized(const Arguments& args, bool warp_rows, int rows_per_block, Policy policy,
-                         cudaStream_t stream) {
-    if (warp_rows) {
-        switch (policy) {
-            case Policy::kPlain:
-                return dispatch_warp_rows<Policy::kPlain>(args, rows_per_block, stream);
-            case Policy::kStreamLoads:
-                return dispatch_warp_rows<Policy::kStreamLoads>(args, rows_per_block, stream);
-            case Policy::kStreamAll:
-                return dispatch_warp_rows<Policy::kStreamAll>(args, rows_per_block, stream);
-        }
-    }
+void dispatch_vectorized(const Arguments& args, bool warp_rows, int rows_per_block, cudaStream_t stream) {
+    if (warp_rows) return dispatch_warp_rows(args, rows_per_block, stream);
     const int64_t vectors = args.n / 4;
     if (vectors <= 2 * kBlockThreads) return launch_block_rows<4, 2>(args, stream);
     if (vectors <= 4 * kBlockThreads) return launch_block_rows<4, 4>(args, stream);
@@ -235,11 +215,11 @@ void dispatch_vectorized(const Arguments& args, bool warp_rows, int rows_per_blo
     return launch_long_rows<4>(args, stream);
 }
 
-// Odd lengths and unaligned pointers: 4 bytes per access, and the cache hints, worth little beside that, are left out.
+// Odd lengths and unaligned pointers: 4 bytes per access.
 void dispatch_scalar(const Arguments& args, bool warp_rows, int rows_per_block, cudaStream_t stream) {
     if (warp_rows) {
-        if (args.n <= 8 * kWarpSize) return launch_warp_rows<1, 8, Policy::kPlain>(args, rows_per_block, stream);
-        return launch_warp_rows<1, 32, Policy::kPlain>(args, rows_per_block, stream);
+        if (args.n <= 8 * kWarpSize) return launch_warp_rows<1, 8>(args, rows_per_block, stream);
+        return launch_warp_rows<1, 32>(args, rows_per_block, stream);
     }
     if (args.n <= 8 * kBlockThreads) return launch_block_rows<1, 8>(args, stream);
     if (args.n <= kMaxBlockRow) return launch_block_rows<1, 32>(args, stream);
@@ -252,20 +232,11 @@ void dispatch_scalar(const Arguments& args, bool warp_rows, int rows_per_block, 
 // std::runtime_error.
 extern "C" void layer_norm_launcher(float* y, const float* x, const float* weight, const float* bias, int64_t rows,
                                     int64_t n, float eps, int config, cudaStream_t stream) {
-    struct Config {
-        int rows_per_block;  // 0: a block per row
-        Policy policy;
-    };
-    constexpr std::array<Config, 6> kConfigs = {{{8, Policy::kPlain},
-                                                 {4, Policy::kPlain},
-                                                 {16, Policy::kPlain},
-                                                 {8, Policy::kStreamLoads},
-                                                 {8, Policy::kStreamAll},
-                                                 {0, Policy::kPlain}}};
-    if (config < 0 || config >= static_cast<int>(kConfigs.size())) {
-        throw std::runtime_error("layer_norm: config must be 0 to 5, got " + std::to_string(config));
+    constexpr std::array<int, 4> kRowsPerBlock = {8, 4, 16, 0};  // by config; 0: a block per row
+    if (config < 0 || config >= static_cast<int>(kRowsPerBlock.size())) {
+        throw std::runtime_error("layer_norm: config must be 0 to 3, got " + std::to_string(config));
     }
-    const auto [rows_per_block, policy] = kConfigs[config];
+    const int rows_per_block = kRowsPerBlock[config];
     const bool warp_rows = rows_per_block > 0 && n <= kMaxWarpRow;
     if (rows == 0 || n == 0) return;
     const Arguments args{y, x, weight, bias, rows, n, static_cast<float>(n), eps};
@@ -275,7 +246,7 @@ extern "C" void layer_norm_launcher(float* y, const float* x, const float* weigh
         vectorized = vectorized && kernels::is_aligned(pointer, kernels::kVectorBytes);
     }
     if (vectorized) {
-        dispatch_vectorized(args, warp_rows, rows_per_block, policy, stream);
+        dispatch_vectorized(args, warp_rows, rows_per_block, stream);
     } else {
         dispatch_scalar(args, warp_rows, rows_per_block, stream);
     }

@@ -1,9 +1,9 @@
 // Python binding of layer_norm.cu.
-#include <torch/csrc/utils/pybind.h>
-#include <torch/types.h>
-
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_like.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include "../binding_registry.h"
 #include "common/tensor_checks.h"
@@ -11,17 +11,17 @@
 extern "C" void layer_norm_launcher(float* y, const float* x, const float* weight, const float* bias, int64_t rows,
                                     int64_t n, float eps, int config, cudaStream_t stream);
 
-torch::Tensor layer_norm(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias, double eps,
-                         int64_t config) {
+at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps,
+                      int64_t config) {
     constexpr const char* op = "layer_norm";
-    kernels::check_tensor(x, op, "x", torch::kFloat32);  // (..., n)
+    kernels::check_tensor(x, op, "x", at::kFloat);  // (..., n)
     TORCH_CHECK(x.dim() >= 1, op, ": x must have at least one dimension");
     const int64_t n = x.size(-1);
-    kernels::check_parameter(weight, op, "weight", torch::kFloat32, x, "x", {n}, "(n)");
-    kernels::check_parameter(bias, op, "bias", torch::kFloat32, x, "x", {n}, "(n)");
+    kernels::check_parameter(weight, op, "weight", at::kFloat, x, "x", {n}, "(n)");
+    kernels::check_parameter(bias, op, "bias", at::kFloat, x, "x", {n}, "(n)");
 
     const c10::cuda::CUDAGuard guard(x.device());
-    torch::Tensor y = torch::empty_like(x);
+    at::Tensor y = at::empty_like(x);
     if (y.numel() == 0) return y;
     layer_norm_launcher(y.data_ptr<float>(), x.data_ptr<float>(), weight.data_ptr<float>(), bias.data_ptr<float>(),
                         x.numel() / n, n, static_cast<float>(eps), kernels::checked_config(config, op),
@@ -40,9 +40,7 @@ config: how rows of up to 1024 elements are spread over threads (longer rows tak
     0  one warp per row, 8 rows per block
     1  one warp per row, 4 rows per block
     2  one warp per row, 16 rows per block
-    3  as 0, x loaded evict-first
-    4  as 0, x loaded and y stored evict-first
-    5  one block of 256 threads per row
+    3  one block of 256 threads per row
 
 Raises RuntimeError for a wrong device, dtype, shape, layout or config.)doc");
 }

@@ -1,9 +1,9 @@
 // Python bindings of linear.cu: one launcher, two operators.
-#include <torch/csrc/utils/pybind.h>
-#include <torch/types.h>
-
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include "../binding_registry.h"
 #include "common/tensor_checks.h"
@@ -17,31 +17,31 @@ namespace {
 constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;  // what cuBLASLt may use for split-K on Hopper
 
 // residual null: GELU; otherwise a tensor of y's shape to add.
-torch::Tensor linear(const char* op, const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias,
-                     const torch::Tensor* residual, int64_t config) {
-    kernels::check_tensor(x, op, "x", torch::kFloat32);  // (..., in_features)
+at::Tensor linear(const char* op, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                  const at::Tensor* residual, int64_t config) {
+    kernels::check_tensor(x, op, "x", at::kFloat);  // (..., in_features)
     TORCH_CHECK(x.dim() >= 1, op, ": x must have at least one dimension");
     TORCH_CHECK(weight.defined() && weight.dim() == 2, op, ": weight must be (out_features, in_features)");
     const int64_t in_features = x.size(-1);
     const int64_t out_features = weight.size(0);
     TORCH_CHECK(in_features > 0, op, ": x must have at least one feature, but has shape ", x.sizes());
-    kernels::check_parameter(weight, op, "weight", torch::kFloat32, x, "x", {out_features, in_features},
+    kernels::check_parameter(weight, op, "weight", at::kFloat, x, "x", {out_features, in_features},
                              "(out_features, in_features)");
-    kernels::check_parameter(bias, op, "bias", torch::kFloat32, x, "x", {out_features}, "(out_features)");
+    kernels::check_parameter(bias, op, "bias", at::kFloat, x, "x", {out_features}, "(out_features)");
     auto shape = x.sizes().vec();
     shape.back() = out_features;
     if (residual != nullptr) {
-        kernels::check_tensor(*residual, op, "residual", torch::kFloat32);
+        kernels::check_tensor(*residual, op, "residual", at::kFloat);
         kernels::check_same_device(*residual, op, "residual", x, "x");
-        TORCH_CHECK(residual->sizes() == torch::IntArrayRef(shape), op, ": residual must have the result's shape ",
-                    torch::IntArrayRef(shape), ", but has ", residual->sizes());
+        TORCH_CHECK(residual->sizes() == at::IntArrayRef(shape), op, ": residual must have the result's shape ",
+                    at::IntArrayRef(shape), ", but has ", residual->sizes());
     }
     const int checked_config = kernels::checked_config(config, op);
 
     const c10::cuda::CUDAGuard guard(x.device());
-    torch::Tensor y = torch::empty(shape, x.options());
+    at::Tensor y = at::empty(shape, x.options());
     if (y.numel() == 0) return y;
-    const torch::Tensor workspace = kernels::allocate_workspace(kWorkspaceBytes, x);
+    const at::Tensor workspace = kernels::allocate_workspace(kWorkspaceBytes, x);
     linear_launcher(y.data_ptr<float>(), x.data_ptr<float>(), weight.data_ptr<float>(), bias.data_ptr<float>(),
                     residual != nullptr ? residual->data_ptr<float>() : nullptr, x.numel() / in_features, in_features,
                     out_features, checked_config, workspace.data_ptr(), kWorkspaceBytes,
@@ -51,13 +51,12 @@ torch::Tensor linear(const char* op, const torch::Tensor& x, const torch::Tensor
 
 }  // namespace
 
-torch::Tensor linear_gelu(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias,
-                          int64_t config) {
+at::Tensor linear_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, int64_t config) {
     return linear("linear_gelu", x, weight, bias, nullptr, config);
 }
 
-torch::Tensor linear_residual(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias,
-                              const torch::Tensor& residual, int64_t config) {
+at::Tensor linear_residual(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                           const at::Tensor& residual, int64_t config) {
     return linear("linear_residual", x, weight, bias, &residual, config);
 }
 

@@ -1,9 +1,9 @@
 // Python binding of patch_embed.cu.
-#include <torch/csrc/utils/pybind.h>
-#include <torch/types.h>
-
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include "../binding_registry.h"
 #include "common/tensor_checks.h"
@@ -15,10 +15,9 @@ extern "C" void patch_embed_launcher(float* y, const float* x, const float* weig
                                      int64_t channels, int64_t height, int64_t width, int64_t patch, int64_t embed,
                                      int config, void* workspace, cudaStream_t stream);
 
-torch::Tensor patch_embed(const torch::Tensor& images, const torch::Tensor& weight, const torch::Tensor& bias,
-                          int64_t config) {
+at::Tensor patch_embed(const at::Tensor& images, const at::Tensor& weight, const at::Tensor& bias, int64_t config) {
     constexpr const char* op = "patch_embed";
-    kernels::check_tensor(images, op, "images", torch::kFloat32);
+    kernels::check_tensor(images, op, "images", at::kFloat);
     TORCH_CHECK(images.dim() == 4, op, ": images must be (batch, channels, height, width), but have shape ",
                 images.sizes());
     TORCH_CHECK(weight.defined() && weight.dim() == 4, op, ": weight must be (embed, channels, patch, patch)");
@@ -26,21 +25,21 @@ torch::Tensor patch_embed(const torch::Tensor& images, const torch::Tensor& weig
     const int64_t embed = weight.size(0), patch = weight.size(3);
     TORCH_CHECK(channels > 0 && patch > 0, op, ": channels and patch must be positive, but weight has shape ",
                 weight.sizes());
-    kernels::check_parameter(weight, op, "weight", torch::kFloat32, images, "images", {embed, channels, patch, patch},
+    kernels::check_parameter(weight, op, "weight", at::kFloat, images, "images", {embed, channels, patch, patch},
                              "(embed, channels, patch, patch)");
-    kernels::check_parameter(bias, op, "bias", torch::kFloat32, images, "images", {embed}, "(embed)");
+    kernels::check_parameter(bias, op, "bias", at::kFloat, images, "images", {embed}, "(embed)");
     TORCH_CHECK(height >= patch && width >= patch, op, ": images of ", height, " x ", width,
                 " are smaller than one patch of ", patch, " x ", patch);
     const int checked_config = kernels::checked_config(config, op);
 
     const c10::cuda::CUDAGuard guard(images.device());
     const int64_t tokens = (height / patch) * (width / patch);
-    torch::Tensor y = torch::empty({batch, tokens, embed}, images.options());
+    at::Tensor y = at::empty({batch, tokens, embed}, images.options());
     if (y.numel() == 0) return y;
     const int64_t workspace_bytes =
         patch_embed_workspace_bytes(images.data_ptr<float>(), weight.data_ptr<float>(), bias.data_ptr<float>(), batch,
                                     channels, height, width, patch, embed, checked_config);
-    const torch::Tensor workspace = kernels::allocate_workspace(workspace_bytes, images);
+    const at::Tensor workspace = kernels::allocate_workspace(workspace_bytes, images);
     patch_embed_launcher(y.data_ptr<float>(), images.data_ptr<float>(), weight.data_ptr<float>(),
                          bias.data_ptr<float>(), batch, channels, height, width, patch, embed, checked_config,
                          workspace.data_ptr(), c10::cuda::getCurrentCUDAStream().stream());

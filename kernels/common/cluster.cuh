@@ -50,7 +50,7 @@ int max_active_clusters(Kernel* kernel, int cluster, int threads, size_t shared_
     launch.attrs = &attribute;
     launch.numAttrs = 1;
     int clusters = 0;
-    CUDA_CHECK(cudaOccupancyMaxActiveClusters(&clusters, kernel, &launch));
+    CUDA_CHECK(cudaOccupancyMaxActiveClusters(&clusters, reinterpret_cast<const void*>(kernel), &launch));
     return clusters;
 }
 

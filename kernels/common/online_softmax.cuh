@@ -7,12 +7,14 @@
 
 #include <cuda_runtime.h>
 
+#include <cmath>
+
 namespace kernels {
 
 constexpr float kLog2E = 1.4426950408889634f;
 
-// 2^x to 2 units in the last place, results below 2^-126 flushed to zero: one instruction, where exp2f takes four to keep
-// denormal results.
+// 2^x to 2 units in the last place, results below 2^-126 flushed to zero: one instruction, where exp2f takes four to
+// keep denormal results.
 __device__ __forceinline__ float exp2_flushed(float x) {
 #if defined(__CUDA_ARCH__)
     float result;

@@ -22,7 +22,7 @@ FP32_ROUNDOFF = 2.0**-24
 # cuBLASLt does not say how it computes tanh inside an epilogue: the hardware's tanh.approx is good to 2^-11.
 FUSED_TANH = 2.0**-10
 
-LAYER_NORM_CONFIGS = range(6)
+LAYER_NORM_CONFIGS = range(4)
 LINEAR_CONFIGS = range(5)
 PATCH_EMBED_CONFIGS = range(4)
 
@@ -369,7 +369,7 @@ def test_refusals(ext, name):
                 function(*arguments)
         with pytest.raises((RuntimeError, TypeError)):
             function(*[*tensors[:position], None, *tensors[position + 1 :]])
-    for config in (-1, 6, 1000):
+    for config in (-1, 6, 1000):  # no operator has so many
         with pytest.raises(RuntimeError, match="config must"):
             function(*tensors, config=config)
 

@@ -1,0 +1,375 @@
+"""What the clock of utils.timing can tell apart, measured on the GPU it will be used on.
+
+    python benchmarks/clock.py [--json FILE] [--only SECTION ...] [--comparisons 200]
+
+    same       A/A: the same code on both sides, sizes from 5 µs to 1 ms; none may be called FASTER or SLOWER
+    slower     a kernel slowed by three per cent, 50 µs and up; at least 95 of 100 must be called SLOWER
+    durations  medians against the kernels' own durations: ncu's gpu__time_duration where it is installed, else CUPTI's
+    tricks     solutions that hide work from the timer: the GPU tests of tests/timing
+    wall       seconds that profiling the root workspace takes, with the official baseline and with all
+
+Each section prints a table and ends with what it found; exit code 1 when a section misses its mark. About five minutes
+for all but `wall` on an H200. Both sides of every comparison are separate processes, as in a profiling.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+import torch  # noqa: E402
+
+from utils.judge.comparing import Tolerance  # noqa: E402
+from utils.judge.sandbox import Policy  # noqa: E402
+from utils.problem.problem import load_problem  # noqa: E402
+from utils.problem.solution import find_solution  # noqa: E402
+from utils.timing import ncu, rounds, statistics  # noqa: E402
+from utils.timing.baselines import BaselineSession  # noqa: E402
+from utils.timing.run import Options  # noqa: E402
+from utils.timing.sessions import TimedSession  # noqa: E402
+from utils.timing.sides import BaselineSide, SolutionSide, Stand, Trial  # noqa: E402
+from utils.timing.variants import Variant  # noqa: E402
+
+SECTIONS = ("same", "slower", "durations", "tricks", "wall")
+DEVICE = "cuda:0"
+MODEL = """
+import torch
+import torch.nn as nn
+
+
+class {name}(nn.Module):
+    def forward(self, *arguments):
+        {body}
+"""
+INPUTS = """
+
+def get_inputs():
+    return {inputs}
+
+
+def get_init_inputs():
+    return []
+"""
+# Twenty kernels of twenty microseconds and more; sizes far beyond the L2 where they only move memory, so that a warm
+# and a
+# cold cache are the same.
+OPERATIONS = {
+    "add": ("a[0] + 1", "[torch.rand(1 << 26)]"),
+    "multiply two": ("a[0] * a[1]", "[torch.rand(1 << 26), torch.rand(1 << 26)]"),
+    "gelu": ("torch.nn.functional.gelu(a[0])", "[torch.randn(1 << 26)]"),
+    "tanh": ("torch.tanh(a[0])", "[torch.randn(1 << 27)]"),
+    "exp half": ("torch.exp(a[0])", "[torch.randn(1 << 27).half()]"),
+    "softmax": ("torch.softmax(a[0], -1)", "[torch.randn(16384, 4096)]"),
+    "log softmax": ("torch.log_softmax(a[0], -1)", "[torch.randn(8192, 8192)]"),
+    "layer norm": ("torch.nn.functional.layer_norm(a[0], (1024,))", "[torch.randn(65536, 1024)]"),
+    "sum rows": ("a[0].sum(-1)", "[torch.randn(16384, 8192)]"),
+    "sum columns": ("a[0].sum(0)", "[torch.randn(16384, 8192)]"),
+    "largest of rows": ("a[0].amax(-1)", "[torch.randn(16384, 8192)]"),
+    "cumulative sum": ("a[0].cumsum(-1)", "[torch.randn(4096, 16384)]"),
+    "transpose": ("a[0].t().contiguous()", "[torch.randn(8192, 8192)]"),
+    "concatenate": ("torch.cat([a[0], a[1]])", "[torch.rand(1 << 25), torch.rand(1 << 25)]"),
+    "max pool": ("torch.nn.functional.max_pool2d(a[0], 2)", "[torch.randn(64, 64, 112, 112)]"),
+    "average pool": ("torch.nn.functional.avg_pool2d(a[0], 3)", "[torch.randn(64, 64, 112, 112)]"),
+    "matmul fp32": ("a[0] @ a[1]", "[torch.rand(2048, 2048), torch.rand(2048, 2048)]"),
+    "matmul bf16": ("a[0] @ a[1]", "[torch.rand(4096, 4096).bfloat16(), torch.rand(4096, 4096).bfloat16()]"),
+    "batched matmul": ("torch.bmm(a[0], a[1])", "[torch.rand(64, 512, 512), torch.rand(64, 512, 512)]"),
+    "relu in half": ("torch.relu(a[0])", "[torch.randn(1 << 27).half()]"),
+}
+
+
+class Bench:
+    """One solution process and one baseline process that run the same forward, fed with different inputs."""
+
+    def __init__(self, folder: Path, body: str, stack: ExitStack) -> None:
+        self.folder = folder
+        self._body = body
+        (folder / "solution.py").write_text(MODEL.format(name="ModelNew", body=body))
+        first = self.problem("[torch.rand(16)]", "first")
+        self.session = TimedSession(find_solution(None, folder / "solution.py"), DEVICE, policy=Policy(hide=(folder,)))
+        stack.callback(self.session.close)
+        self.baseline = BaselineSession(first, DEVICE, "default")
+        stack.callback(self.baseline.close)
+        self.session.ready()
+        self.baseline.ready()
+
+    def problem(self, inputs: str, name: str) -> Path:
+        path = self.folder / f"{name}.py"
+        path.write_text(MODEL.format(name="Model", body=self._body) + INPUTS.format(inputs=inputs))
+        return path
+
+    def trial(self, inputs: str, name: str, seed: int = 1) -> Trial:
+        return Trial(load_problem(self.problem(inputs, name)), torch.device(DEVICE), seed)
+
+    @contextmanager
+    def stands(self, ours: Trial, theirs: Trial) -> Iterator[tuple[Stand, Stand]]:
+        """Both processes with their inputs in place; the memory is given back afterwards."""
+        new, base = Stand(self.session, ours, 1), Stand(self.baseline, theirs, 1)
+        built = self.baseline.prepare(Variant("eager"), base.inputs)
+        if built.error:
+            raise SystemExit(f"the baseline could not be built: {built.error}")
+        yield new, base
+        for stand in (new, base):
+            stand.inputs.release()
+            stand.outputs.release()
+
+    def compared(self, new: Stand, base: Stand, budget: float, seed: int) -> statistics.Ratio | None:
+        """One comparison as a profiling makes it, with memory placed anew on both sides first."""
+        new.inputs.move()
+        base.inputs.move()
+        side = SolutionSide(new, seed, Tolerance(1e-2, 1e-2))
+        other = BaselineSide(base, self.baseline, Variant("eager"))
+        taken = rounds.sample(side, [other], budget=budget, seed=seed, decisive=[other.name])
+        return statistics.ratio(taken.samples(side.name), taken.samples(other.name), seed=seed)
+
+
+def same(comparisons: int, budget: float) -> dict[str, Any]:
+    """A/A: an addition on growing vectors, then matrix products, about 5 µs to 1 ms in all."""
+    inputs = [f"torch.rand({1 << power})" for power in (10, 18, 20, 22, 23, 24, 25, 26)]
+    inputs += [f"torch.rand({side}, {side})" for side in (2048, 3072)]
+    body = "x = arguments[0]\n        return x @ x if x.dim() == 2 else x + 1"
+    rows, each = [], max(1, comparisons // len(inputs))
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        bench = Bench(folder, body, stack)
+        for number, drawn in enumerate(inputs):
+            trial = bench.trial(f"[{drawn}]", f"size{number}")
+            with bench.stands(trial, trial) as (new, base):
+                for repeat in range(each):
+                    ratio = bench.compared(new, base, budget, 1000 * number + repeat)
+                    rows.append({"input": drawn, **_ratio(ratio)})
+                times = [new.call().device_ms[0] for _ in range(9)]
+            _print(drawn.removeprefix("torch."), times, [row for row in rows if row["input"] == drawn])
+    wrong = [row for row in rows if row["verdict"] in (statistics.FASTER, statistics.SLOWER)]
+    print(f"same: {len(wrong)} of {len(rows)} A/A comparisons called FASTER or SLOWER (none may be)\n")
+    return {"rows": rows, "wrong": len(wrong), "met": not wrong}
+
+
+def slower(comparisons: int, budget: float) -> dict[str, Any]:
+    """The same spinning kernel, three per cent longer on the solution's side."""
+    rows, lengths = [], [0.05, 0.1, 0.2, 0.5, 1.0]
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        body = "torch.cuda._sleep(arguments[1])\n        return arguments[0] + 1"
+        bench = Bench(folder, body, stack)
+        low, high = (_spin_ms(bench, cycles) for cycles in (50_000, 550_000))
+        per_cycle, fixed = (high - low) / 500_000, low - 50_000 * (high - low) / 500_000
+        for number, length in enumerate(lengths):
+            base_cycles = round((length - fixed) / per_cycle)
+            slow_cycles = round((1.03 * length - fixed) / per_cycle)
+            ours = bench.trial(f"[torch.rand(16), {slow_cycles}]", f"slow{number}")
+            theirs = bench.trial(f"[torch.rand(16), {base_cycles}]", f"base{number}")
+            with bench.stands(ours, theirs) as (new, base):
+                for repeat in range(max(1, comparisons // len(lengths))):
+                    ratio = bench.compared(new, base, budget, 5000 + 100 * number + repeat)
+                    rows.append({"ms": length, **_ratio(ratio)})
+                times = [base.call().device_ms[0] for _ in range(9)]
+            _print(f"{length * 1e3:>7.0f} µs +3 %", times, [row for row in rows if row["ms"] == length])
+    found = sum(row["verdict"] == statistics.SLOWER for row in rows)
+    need = math.ceil(0.95 * len(rows))
+    print(f"slower: {found} of {len(rows)} recognised as SLOWER (at least {need} must be)\n")
+    return {"rows": rows, "recognised": found, "met": found >= need}
+
+
+def durations() -> dict[str, Any]:
+    """Medians of the clock beside the kernels' own durations. An event pair also holds the launch's latency: shown
+    apart."""
+    names = list(OPERATIONS)
+    body = "a = arguments[1:]\n        " + "\n        ".join(
+        f"if arguments[0] == {name!r}: return {expression}" for name, (expression, _) in OPERATIONS.items()
+    )
+    tool = ncu.find()
+    rows: list[dict[str, Any]] = []
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        bench = Bench(folder, body, stack)
+        trials = {name: bench.trial(f"[{name!r}, *{OPERATIONS[name][1]}]", name.replace(" ", "_")) for name in names}
+        idle = _empty_pair_ms(torch.device(DEVICE))
+        for name in names:
+            with bench.stands(trials[name], trials[name]) as (_, base):
+                for _ in range(3):
+                    base.call()
+                times = [base.call().device_ms[0] for _ in range(25)]
+                events, why = bench.baseline.kernels(base.inputs)
+            rows.append(
+                {
+                    "operation": name,
+                    "ms": statistics.median(times),
+                    "cupti_ms": sum(e["us"] for e in events) / 1e3,
+                    "why": why,
+                }
+            )
+        said = (
+            _under_ncu(tool, folder, trials, rows)
+            if tool
+            else "ncu is not installed here: CUPTI's durations stand in for it"
+        )
+    measure = "ncu_ms" if all(row.get("ncu_ms") for row in rows) else "cupti_ms"
+    print(f"{'operation':>18} {'clock':>10} {measure[:-3]:>10} {'off':>8} {'less empty pair':>16}   ({said})")
+    for row in rows:
+        row["off"] = row["ms"] / row[measure] - 1
+        row["off_less_empty"] = (row["ms"] - idle) / row[measure] - 1
+        print(
+            f"{row['operation']:>18} {1e3 * row['ms']:>8.1f}µs {1e3 * row[measure]:>8.1f}µs "
+            f"{100 * row['off']:>7.2f}% {100 * row['off_less_empty']:>15.2f}%"
+        )
+    within = sum(abs(row["off"]) <= 0.02 for row in rows)
+    print(
+        f"durations: {within} of {len(rows)} within two per cent; an empty pair of events takes {1e3 * idle:.2f} µs\n"
+    )
+    return {
+        "rows": rows,
+        "measure": measure,
+        "said": said,
+        "empty_pair_ms": idle,
+        "within": within,
+        "met": within == len(rows),
+    }
+
+
+def tricks() -> dict[str, Any]:
+    """The solutions that hide work from the timer, through pytest."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "gpu",
+        "tests/timing/test_timing_tricks.py",
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    print("\n".join(done.stdout.splitlines()[-25:]))
+    return {"met": done.returncode == 0, "output": done.stdout[-4000:]}
+
+
+def wall() -> dict[str, Any]:
+    """Seconds for the whole command on the root workspace."""
+    rows = []
+    for modes, limit in (("official", 25.0), ("all", 60.0)):
+        began = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-m", "utils.profiling", "--baselines", modes], cwd=ROOT, capture_output=True, text=True
+        )
+        seconds = time.perf_counter() - began
+        rows.append({"baselines": modes, "seconds": seconds, "limit": limit, "code": done.returncode})
+        print(done.stdout[-3000:])
+        print(f"wall: {modes} took {seconds:.1f} s (limit {limit:.0f} s), exit code {done.returncode}\n")
+    return {"rows": rows, "met": all(row["seconds"] <= row["limit"] and row["code"] in (0, 1) for row in rows)}
+
+
+def _spin_ms(bench: Bench, cycles: int) -> float:
+    trial = bench.trial(f"[torch.rand(16), {cycles}]", f"spin{cycles}")
+    with bench.stands(trial, trial) as (_, base):
+        for _ in range(5):
+            base.call()
+        return statistics.median([base.call().device_ms[0] for _ in range(15)])
+
+
+def _empty_pair_ms(device: torch.device) -> float:
+    """What two events with nothing between them are apart, on a busy stream."""
+    from utils.native.timer import DeviceTimer
+
+    timer, times = DeviceTimer(device), []
+    for _ in range(50):
+        timer.flush_l2()
+        timer.delay_us(100.0)
+        mark = timer.start()
+        timer.stop(mark)
+        times.append(timer.elapsed_ms(mark))
+    return statistics.median(times)
+
+
+def _under_ncu(tool: Path, folder: Path, trials: dict[str, Trial], rows: list[dict[str, Any]]) -> str:
+    """Adds "ncu_ms" to the rows; says where the durations come from."""
+    options = Options(
+        folder / "first.py", find_solution(None, folder / "solution.py"), DEVICE, policy=Policy(sandbox=False)
+    )
+    session = ncu.NcuSession(tool, options)
+    try:
+        session.ready()
+        for trial in trials.values():
+            stand = Stand(session, trial, 1)
+            session.profiled(stand.inputs)
+            stand.inputs.release()
+            stand.outputs.release()
+        session.close_politely()
+        launches = ncu.parse(session.report().splitlines())
+    except Exception as error:
+        return f"ncu failed, CUPTI's durations stand in for it ({str(error)[:150]})"
+    finally:
+        session.close()
+    # An operation may take several kernels: launches are dealt out in order, by how many CUPTI saw for each.
+    if len(launches) != len(rows):
+        return f"ncu saw {len(launches)} kernels for {len(rows)} operations, so CUPTI's durations are shown"
+    for row, launch in zip(rows, launches, strict=True):
+        row["ncu_ms"] = launch["ms"]
+    return "durations by ncu, --clock-control none"
+
+
+def _ratio(ratio: statistics.Ratio | None) -> dict[str, Any]:
+    if ratio is None:
+        return {"verdict": statistics.UNSURE, "ratio": None}
+    return {"verdict": statistics.verdict(ratio), "ratio": ratio.value, **asdict(ratio)}
+
+
+def _print(name: str, times: Sequence[float], rows: Sequence[dict[str, Any]]) -> None:
+    said: dict[str, int] = {}
+    for row in rows:
+        said[row["verdict"]] = said.get(row["verdict"], 0) + 1
+    values = sorted(row["ratio"] for row in rows if row["ratio"])
+    widths = sorted(row["half_width"] for row in rows if row["ratio"])
+    span = (
+        f"ratios {values[0]:.4f} to {values[-1]:.4f}, median half width {100 * widths[len(widths) // 2]:.2f} %"
+        if values
+        else "no ratio"
+    )
+    print(f"{name:>18} {1e3 * statistics.median(times):>8.1f} µs   {span}   {said}", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS[:4]))
+    parser.add_argument(
+        "--comparisons", type=int, default=200, help="A/A comparisons in all; half as many slowed ones (default 200)"
+    )
+    parser.add_argument("--budget", type=float, default=0.45, help="seconds of sampling per comparison (default 0.45)")
+    parser.add_argument("--json", metavar="FILE")
+    asked = parser.parse_args()
+    if not torch.cuda.is_available():
+        print("benchmarks/clock.py needs an NVIDIA GPU, and torch sees none", file=sys.stderr)
+        return 2
+    work = {
+        "same": lambda: same(asked.comparisons, asked.budget),
+        "slower": lambda: slower(asked.comparisons // 2, asked.budget),
+        "durations": durations,
+        "tricks": tricks,
+        "wall": wall,
+    }
+    found: dict[str, Any] = {"device": torch.cuda.get_device_name(0), "torch": torch.__version__}
+    for name in asked.only:
+        began = time.perf_counter()
+        found[name] = work[name]()
+        found[name]["seconds"] = time.perf_counter() - began
+        print(f"[{name}: {found[name]['seconds']:.0f} s, {'met' if found[name]['met'] else 'NOT met'}]\n", flush=True)
+        if asked.json:
+            Path(asked.json).write_text(json.dumps(found, indent=1))
+    return 0 if all(found[name]["met"] for name in asked.only) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The clock: sampling in rounds, statistics, baselines, the speed of light, where the time went."""

@@ -1,0 +1,132 @@
+"""The baseline process: eager and torch.compile variants of Model, run by the very code that runs a solution.
+
+It is a runner (utils.judge.runner) whose "solution" is the problem file itself, with one process per precision. On top
+of the runner's requests:
+
+    prepare   builds a variant (mode) and runs it until it is warm    {"seconds", "graphs", "graph_breaks"}
+    select    makes a prepared variant the one that `call` calls      {"recompiled": graphs since the last look}
+    rates     what the device itself can do                           {"rates": {...}}
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from utils.judge.protocol import Channel
+from utils.native import library
+from utils.problem.problem import load_problem
+from utils.timing import limits
+from utils.timing.runner import TimedRunner
+from utils.timing.variants import AS_IT_COMES
+
+
+class BaselineRunner(TimedRunner):
+    """One model, one precision (torch's flags are global to a process), several modes."""
+
+    def __init__(self, channel: Channel) -> None:
+        super().__init__(channel)
+        self._eager: Any = None
+        self._prepared: dict[str, Callable[..., Any]] = {}
+        self._compiled = 0
+
+    def do_import(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The problem file, under the flags of `precision`; a failure is told like a solution's."""
+        self._precision = request["precision"]
+        if self._precision != AS_IT_COMES:
+            torch.backends.cuda.matmul.allow_tf32 = True
+            torch.backends.cudnn.allow_tf32 = True
+        with self._solution("import"):
+            self._class = load_problem(Path(request["problem"])).Model
+        return {"flags": {name: str(value) for name, value in flags().items()}, "build": {}}
+
+    def do_prepare(self, request: dict[str, Any]) -> dict[str, Any]:
+        from torch._dynamo.utils import counters
+
+        if self._eager is None:
+            self._eager = self._model
+        mode = request["mode"]
+        arguments, keywords = self._arguments(request)
+        graphs, breaks = _graphs(counters), sum(counters["graph_break"].values())
+        began = time.perf_counter()
+        with self._on_stream(), self._solution("forward"), torch.no_grad():
+            function = self._variant(mode)
+            # CUDA-graph modes record on the second call and replay from the third.
+            for _ in range(4):
+                function(*arguments, **keywords)
+            self._synchronize()
+        self._prepared[mode] = function
+        self._compiled = _graphs(counters)
+        return {
+            "seconds": time.perf_counter() - began,
+            "graphs": self._compiled - graphs,
+            "graph_breaks": sum(counters["graph_break"].values()) - breaks,
+        }
+
+    def do_select(self, request: dict[str, Any]) -> dict[str, Any]:
+        from torch._dynamo.utils import counters
+
+        # Every compilation outside `prepare` happened while something was timed.
+        new, self._compiled = _graphs(counters) - self._compiled, _graphs(counters)
+        self._model = self._prepared[request["mode"]]
+        return {"recompiled": new}
+
+    def do_rates(self, request: dict[str, Any]) -> dict[str, Any]:
+        with self._solution("forward"):
+            return {"rates": asdict(limits.measure(self._device, tuple(request["precisions"])))}
+
+    def _variant(self, mode: str) -> Callable[..., Any]:
+        """Model run in `mode`, at this process's precision."""
+        call: Callable[..., Any] = self._eager
+        if mode == "compile":
+            call = torch.compile(self._eager)
+        elif mode != "eager":
+            call = _graph_steps(torch.compile(self._eager, mode=mode), self._cuda)
+        half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self._precision)
+        return call if half is None else _autocast(call, self._device.type, half)
+
+
+def _graph_steps(call: Callable[..., Any], cuda: bool) -> Callable[..., Any]:
+    """Tells a CUDA-graph mode that a new step begins: the judge has copied the last result out by then."""
+
+    def stepped(*arguments: Any, **keywords: Any) -> Any:
+        if cuda:
+            torch.compiler.cudagraph_mark_step_begin()
+        return call(*arguments, **keywords)
+
+    return stepped
+
+
+def _autocast(call: Callable[..., Any], device: str, dtype: torch.dtype) -> Callable[..., Any]:
+    def cast(*arguments: Any, **keywords: Any) -> Any:
+        with torch.autocast(device, dtype=dtype):
+            return call(*arguments, **keywords)
+
+    return cast
+
+
+def _graphs(counters: Any) -> int:
+    return int(counters["stats"]["unique_graphs"])
+
+
+def flags() -> dict[str, Any]:
+    """torch's global settings that change what a baseline computes or how fast."""
+    return {
+        "cuda.matmul.allow_tf32": torch.backends.cuda.matmul.allow_tf32,
+        "cudnn.allow_tf32": torch.backends.cudnn.allow_tf32,
+        "cudnn.benchmark": torch.backends.cudnn.benchmark,
+        "cudnn.deterministic": torch.backends.cudnn.deterministic,
+        "default dtype": torch.get_default_dtype(),
+    }
+
+
+def main(fd: int) -> None:
+    """Serves the judge on the socket `fd` until told to stop."""
+    library.load()
+    BaselineRunner(Channel(socket.socket(fileno=fd))).serve()
