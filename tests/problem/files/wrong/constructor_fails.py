@@ -1,0 +1,22 @@
+# expect: constructs=fail:10
+# The constructor raises.
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        assert features % 3 == 0, "features must be a multiple of 3"
+        self.lin = nn.Linear(features, 4)
+
+    def forward(self, x):
+        return self.lin(x)
+
+
+def get_inputs():
+    return [torch.randn(8, 16)]
+
+
+def get_init_inputs():
+    return [16]

@@ -1,0 +1,17 @@
+# expect: get-init-inputs=fail
+# The constructor needs arguments, but the file does not say which.
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.lin = nn.Linear(features, 4)
+
+    def forward(self, x):
+        return self.lin(x)
+
+
+def get_inputs():
+    return [torch.randn(8, 16)]

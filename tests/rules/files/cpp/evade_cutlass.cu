@@ -1,0 +1,3 @@
+// expect: library:3
+// CUTLASS.
+#include <cutlass/gemm/device/gemm.h>

@@ -1,0 +1,15 @@
+# expect: forward-compute:15
+# A cast by to().
+import cuda_extension
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8, 8))
+        self.bias = nn.Parameter(torch.zeros(8))
+
+    def forward(self, x):
+        return cuda_extension.linear(x.to(torch.bfloat16), self.weight)

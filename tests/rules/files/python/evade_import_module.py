@@ -1,0 +1,17 @@
+# expect: forward-compute:17
+# importlib with a name.
+import importlib
+
+import cuda_extension
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8, 8))
+        self.bias = nn.Parameter(torch.zeros(8))
+
+    def forward(self, x):
+        return importlib.import_module("torch").mm(x, x)

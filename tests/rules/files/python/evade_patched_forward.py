@@ -1,0 +1,18 @@
+# expect: forward-compute:18
+# forward is replaced after the class.
+import cuda_extension
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8, 8))
+        self.bias = nn.Parameter(torch.zeros(8))
+
+    def forward(self, x):
+        return cuda_extension.linear(x, self.weight, self.bias)
+
+
+ModelNew.forward = lambda self, x: torch.mm(x, self.weight)

@@ -1,0 +1,19 @@
+# expect: reach:9
+# The clock is replaced by setattr.
+import time
+
+import cuda_extension
+import torch
+from torch import nn
+
+setattr(time, "perf_counter", lambda: 0.0)
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8, 8))
+        self.bias = nn.Parameter(torch.zeros(8))
+
+    def forward(self, x):
+        return cuda_extension.linear(x, self.weight, self.bias)

@@ -1,0 +1,19 @@
+# expect: nothing
+# pass, try and except in a constructor.
+import cuda_extension
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        try:
+            self.count = int('8')
+        except ValueError:
+            pass
+        self.weight = nn.Parameter(torch.randn(8, 8))
+        self.bias = nn.Parameter(torch.zeros(8))
+
+    def forward(self, x):
+        return cuda_extension.linear(x, self.weight, self.bias)

@@ -1,0 +1,145 @@
+"""`python -m utils.gallery [NAMES]`: compiles, checks, verifies and profiles every workspace of the gallery; one table.
+
+Exit 0: all of them verified within the rules and at their target. Exit 1: not all. Exit 2: cannot tell.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from utils.build.gpus import visible_gpus
+from utils.gallery import plot, summary
+from utils.gallery.steps import (
+    EXAMPLES,
+    Done,
+    check_step,
+    compile_step,
+    gallery_names,
+    run_step,
+    verdict_step,
+)
+from utils.present import console, record
+from utils.present.outcome import NO, YES, CannotTell, run
+from utils.problem.workspace import Workspace
+
+
+def main(argv: Sequence[str]) -> int:
+    asked = _parser().parse_args(argv)
+    names = _names(asked.names)
+    if not asked.sim and not visible_gpus():
+        raise CannotTell("the gallery is measured on an NVIDIA GPU and none is visible; --sim verifies it without one")
+    workspaces = [Workspace(EXAMPLES / name) for name in names]
+
+    # Compilers need no GPU and little of each other: side by side. What touches the GPU goes one by one.
+    console.err.print(f"compiling {len(names)} workspaces ...", markup=False, highlight=False)
+    with ThreadPoolExecutor(max_workers=asked.jobs) as pool:
+        compiled = list(
+            pool.map(
+                lambda workspace: run_step(
+                    workspace, compile_step(workspace, asked.sim), fresh=asked.fresh, timeout=asked.timeout
+                ),
+                workspaces,
+            )
+        )
+    rows: list[dict[str, Any]] = []
+    details: dict[str, Any] = {}
+    for name, workspace, first in zip(names, workspaces, compiled, strict=True):
+        done = [first]
+        if first.exit_code == YES:
+            done += _judge(name, workspace, asked)
+        rows.append(summary.row_of(name, done))
+        details[name] = {step.step: _kept(step) for step in done}
+        _write(asked, rows, details, names)
+
+    console.table("", summary.COLUMNS, [summary.cells(row) for row in rows], right=summary.RIGHT)
+    for sentence in summary.closing(rows):
+        console.say(sentence)
+    if asked.markdown:
+        Path(asked.markdown).write_text(summary.markdown(rows), encoding="utf-8")
+    if asked.plot:
+        device = visible_gpus()[0].name if not asked.sim else "simulated"
+        Path(asked.plot).write_text(plot.draw(rows, device), encoding="utf-8")
+    return YES if all(row["good"] for row in rows) else NO
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m utils.gallery",
+        description="Compiles, checks, verifies and profiles the workspaces under examples/, and prints one table. "
+        "What an earlier run has done and nothing has changed since is taken from it.",
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="workspaces under examples/ (default: all)")
+    parser.add_argument("--sim", action="store_true", help="verify on the CPU simulator, small shapes; no times")
+    parser.add_argument("--baselines", default="all", help="as for utils.profiling (default: all)")
+    parser.add_argument("--budget", type=float, default=4.0, metavar="S", help="seconds of timing for each (default 4)")
+    parser.add_argument("--fresh", action="store_true", help="do everything anew")
+    parser.add_argument("--jobs", type=int, default=4, metavar="N", help="builds side by side (default 4)")
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=900.0,
+        metavar="S",
+        help="seconds for one command on one workspace (default 900)",
+    )
+    parser.add_argument("--json", metavar="FILE", help="write every row, and the records they are made of")
+    parser.add_argument("--markdown", metavar="FILE", help="write the table as Markdown")
+    parser.add_argument("--plot", metavar="FILE", help="write the chart as SVG")
+    return parser
+
+
+def _names(asked: Sequence[str]) -> list[str]:
+    """The workspaces to run. Raises CannotTell for a name that is not one, or when there is none."""
+    known = gallery_names()
+    unknown = [name for name in asked if name not in known]
+    if unknown:
+        raise CannotTell(f"no workspace {', '.join(unknown)} in examples/; there are {', '.join(known) or 'none'}")
+    if not known:
+        raise CannotTell(f"there is no workspace with kernels in {EXAMPLES}")
+    return list(asked) or known
+
+
+def _judge(name: str, workspace: Workspace, asked: argparse.Namespace) -> list[Done]:
+    """Check, then the verdict; a workspace that breaks a rule is not measured."""
+    console.err.print(f"{name} ...", markup=False, highlight=False)
+    check = run_step(workspace, check_step(workspace), fresh=asked.fresh, timeout=asked.timeout)
+    if check.exit_code != YES:
+        return [check]
+    extra = [] if asked.sim else ["--baselines", asked.baselines, "--budget", str(asked.budget)]
+    step = verdict_step(workspace, asked.sim, extra)
+    return [check, run_step(workspace, step, fresh=asked.fresh, timeout=asked.timeout)]
+
+
+def _kept(step: Done) -> dict[str, Any]:
+    return {
+        "exit_code": step.exit_code,
+        "resumed": step.resumed,
+        "record": step.record,
+        "output": step.output if step.record is None else "",
+    }
+
+
+def _write(asked: argparse.Namespace, rows: list[dict[str, Any]], details: dict[str, Any], names: list[str]) -> None:
+    """After each workspace, so that a run that is cut short leaves what it knows."""
+    if not asked.json:
+        return
+    good = len(rows) == len(names) and all(row["good"] for row in rows)
+    record.write(
+        asked.json,
+        record.envelope(
+            "gallery",
+            "ALL" if good else "NOT ALL",
+            YES if good else NO,
+            summary.closing(rows),
+            simulated=asked.sim,
+            settings=vars(asked) | {"names": names},
+            results={"rows": rows, "steps": details},
+        ),
+    )
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,119 @@
+"""What the shape of Python code says on its own: top-level statements, attributes of self, annotated kinds."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from utils.rules.python_values import (
+    PLAIN,
+    UNKNOWN,
+    Class,
+    Function,
+    Instance,
+    Many,
+    Name,
+    Plain,
+    Tensor,
+    TorchModule,
+    Value,
+)
+
+
+def base_name(name: str) -> str:
+    return name.split(".")[-1].rstrip("_")
+
+
+def annotated(text: str) -> Value:
+    lowered = text.lower()
+    if "tensor" in lowered:
+        if any(word in lowered for word in ("list", "tuple", "sequence", "iterable", "dict")):
+            return Many((Tensor(),))
+        return Tensor()
+    if any(word in lowered for word in ("int", "float", "bool", "str", "size", "device", "dtype")):
+        return PLAIN
+    return UNKNOWN
+
+
+def kind(value: Value) -> object:
+    """A hashable stand-in of a value, coarse enough for recursion to end."""
+    if isinstance(value, (Tensor, Name, TorchModule)):
+        return value
+    if isinstance(value, Plain):
+        return ("plain", str(value.const)[:60] if value.known else "")
+    if isinstance(value, Instance):
+        return ("instance", id(value.cls))
+    if isinstance(value, Function):
+        return ("function", id(value.node))
+    if isinstance(value, Many):
+        return ("many", tuple(kind(item) for item in value.items[:4]))
+    return type(value).__name__
+
+
+def top_level(statements: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a file's top level; what stands under an if, try, with or loop there belongs to it."""
+    for statement in statements:
+        yield statement
+        if isinstance(statement, (ast.If, ast.Try, ast.With, ast.For, ast.While)):
+            for name in ("body", "orelse", "finalbody"):
+                yield from top_level(getattr(statement, name, []))
+            for handler in getattr(statement, "handlers", []):
+                yield from top_level(handler.body)
+
+
+def collect_attributes(cls: Class) -> None:
+    """Every `self.name = ...`, register_buffer and register_parameter in the class's methods."""
+    for method in cls.node.body:
+        if not isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if isinstance(method, ast.AnnAssign) and isinstance(method.target, ast.Name) and method.value is not None:
+                cls.attributes.setdefault(method.target.id, []).append((method.value, None))
+            continue
+        me = method.args.args[0].arg if method.args.args else "self"
+        function = Function(method, cls.file, cls.scope, cls)
+        for node in ast.walk(method):
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    if (
+                        isinstance(target, ast.Attribute)
+                        and isinstance(target.value, ast.Name)
+                        and target.value.id == me
+                    ):
+                        cls.attributes.setdefault(target.attr, []).append((node.value, function))
+            elif isinstance(node, ast.AnnAssign) and node.value is not None:
+                target = node.target
+                if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == me:
+                    cls.attributes.setdefault(target.attr, []).append((node.value, function))
+            elif isinstance(node, ast.Call) and (list_name := _appended_to(node, me)):
+                cls.attributes.setdefault(list_name + "[]", []).append((node.args[-1], function))
+            elif isinstance(node, ast.Call) and len(node.args) >= 2:
+                called = node.func
+                name = (
+                    called.attr
+                    if isinstance(called, ast.Attribute)
+                    else called.id
+                    if isinstance(called, ast.Name)
+                    else ""
+                )
+                offset = 1 if name == "setattr" else 0
+                if (
+                    name in {"register_buffer", "register_parameter", "add_module", "register_module", "setattr"}
+                    and len(node.args) > offset + 1
+                ):
+                    label = node.args[offset]
+                    if isinstance(label, ast.Constant) and isinstance(label.value, str):
+                        cls.attributes.setdefault(label.value, []).append((node.args[offset + 1], function))
+
+
+def _appended_to(node: ast.Call, me: str) -> str | None:
+    """The `name` of `self.name.append(...)` and its like."""
+    function = node.func
+    if (
+        isinstance(function, ast.Attribute)
+        and function.attr in {"append", "extend", "insert", "add_module"}
+        and node.args
+        and isinstance(function.value, ast.Attribute)
+        and isinstance(function.value.value, ast.Name)
+        and function.value.value.id == me
+    ):
+        return function.value.attr
+    return None

@@ -1,0 +1,134 @@
+"""`python -m utils.verification`: does ModelNew compute the same function as Model, within the rules?
+
+Exit 0: yes. Exit 1: no, or a rule is broken. Exit 2: cannot tell.
+"""
+
+import os
+import sys
+
+# `python -m` puts the current folder first on the path: a torch.py lying there would become torch. Nothing is imported
+# from there or from the repository but this package, which is found already.
+_NOT_SEARCHED = {"", os.getcwd(), __file__.rsplit("/", 2)[0]}
+sys.path[:] = [entry for entry in sys.path if entry not in _NOT_SEARCHED]
+
+import argparse  # noqa: E402
+from collections.abc import Sequence  # noqa: E402
+
+from utils.present.outcome import NO, YES, CannotTell, run  # noqa: E402
+
+
+def arguments(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m utils.verification",
+        description="Does ModelNew compute the same function as Model, within the rules?",
+    )
+    parser.add_argument(
+        "--workspace",
+        metavar="DIR",
+        help="folder with model.py, model_new.py and kernels/ (default: the repository root)",
+    )
+    parser.add_argument("--problem", metavar="FILE", help="problem file (default: the workspace's model.py)")
+    parser.add_argument("--solution", metavar="FILE", help="solution file (default: the workspace's model_new.py)")
+    parser.add_argument("--device", help="cuda, cuda:N, cpu or sim (default: cuda where there is a GPU, else sim)")
+    parser.add_argument(
+        "--atol", type=_tolerance, default=1e-2, help="absolute tolerance per element (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--rtol", type=_tolerance, default=1e-2, help="relative tolerance per element (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--trials", type=_positive, default=5, help="draws of weights and inputs (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=_seed, help="replays an earlier run (default: drawn from the operating system, and recorded)"
+    )
+    parser.add_argument("--train", action="store_true", help="both models in train mode (default: eval mode)")
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=60.0,
+        metavar="S",
+        help="seconds that one call may take (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--memory-limit",
+        type=_seconds,
+        metavar="GIB",
+        help="host memory of the solution in GiB (default: nine tenths of the machine's)",
+    )
+    parser.add_argument(
+        "--rules", choices=("strict", "relaxed"), default="strict", help="relaxed turns policy rules into warnings"
+    )
+    parser.add_argument(
+        "--no-sandbox", action="store_true", help="only a process of its own for the solution, for debugging"
+    )
+    parser.add_argument("--require-sandbox", action="store_true", help="fail when a layer of the sandbox cannot be had")
+    parser.add_argument("--json", metavar="FILE", help="write the record with every measured number")
+    parser.add_argument("--verbose", action="store_true", help="also the solution's output, sandbox layers and times")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Verifies, prints the tables and the verdict, writes the record."""
+    options = arguments(argv)
+    if options.no_sandbox and options.require_sandbox:
+        raise CannotTell("--no-sandbox and --require-sandbox contradict each other; give one")
+    from utils.judge.verify import Request, verify
+    from utils.present import console, record
+
+    request = Request(
+        workspace=options.workspace,
+        problem=options.problem,
+        solution=options.solution,
+        device=options.device,
+        atol=options.atol,
+        rtol=options.rtol,
+        trials=options.trials,
+        seed=options.seed,
+        train=options.train,
+        timeout=options.timeout,
+        memory_limit=int(options.memory_limit * 2**30) if options.memory_limit else None,
+        rules=options.rules,
+        sandbox=not options.no_sandbox,
+        require_sandbox=options.require_sandbox,
+    )
+    with console.progress("verifying") as status:
+        done = verify(request, status.update if status is not None else lambda text: None)
+    from utils.judge import report
+
+    if options.json:
+        record.write(options.json, report.envelope(request, done))
+    report.show(done, options.verbose)
+    return YES if done.passed else NO
+
+
+def _tolerance(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a tolerance: give a finite number, 0 or more")
+    return value
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= 1000:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of trials: give 1 to 1000")
+    return value
+
+
+def _seed(text: str) -> int:
+    value = int(text)
+    if not 0 <= value < 1 << 62:
+        raise argparse.ArgumentTypeError(f"{text} is not a seed: give a whole number from 0 to 2^62 - 1")
+    return value
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1e6:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
+
+
+if __name__ == "__main__":
+    run(main)
