@@ -1,0 +1,11 @@
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return (x * 2).cpu().numpy()
+
+
+def get_inputs():
+    return [torch.randn(16, 32)]

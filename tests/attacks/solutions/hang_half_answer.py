@@ -1,0 +1,36 @@
+"""H15 C24: half an answer, then nothing.
+
+Method: the judge waits for the rest of a frame.
+Problem: linear
+Expect: FAIL timeout ("hangs")
+Options: {"timeout": 4}
+"""
+
+import os
+import time
+
+import torch
+import torch.nn as nn
+
+
+def sockets():
+    """Descriptors of this process that are sockets."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            if os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
+                found.append(int(name))
+        except OSError:
+            pass
+    return found
+
+
+class ModelNew(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.lin = nn.Linear(n, n)
+
+    def forward(self, x):
+        for fd in sockets():
+            os.write(fd, (1000).to_bytes(4, "big") + b'{"n":')
+        time.sleep(86400)

@@ -1,0 +1,168 @@
+"""Building a workspace for the simulator and running it through torch, as the judge and `utils.sanitize` do."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from utils.present.outcome import CannotTell, No
+from utils.problem.workspace import ROOT, Workspace
+from utils.sim.build import build_simulated
+
+KERNEL = r"""
+#include <cuda_runtime.h>
+
+template <int BLOCK>
+__global__ void scale_kernel(float* out, const float* in, int size, float factor) {
+    extern __shared__ float staged[];
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < size) staged[threadIdx.x] = in[i] * factor;
+    __syncthreads();
+    if (i < size OFF) out[i] = staged[threadIdx.x];
+}
+
+extern "C" void scale_launcher(float* out, const float* in, int size, float factor, int config, cudaStream_t stream) {
+    switch (config) {
+        case 0:
+            scale_kernel<256><<<(size + 255) / 256, 256, 256 * sizeof(float), stream>>>(
+                out, in, size, factor);
+            break;
+        default: scale_kernel<128><<<(size + 127) / 128, 128, 128 * sizeof(float), stream>>>(out, in, size, factor);
+    }
+}
+"""
+BINDING = r"""
+#include <torch/csrc/utils/pybind.h>
+#include <torch/types.h>
+
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime.h>
+
+#include "../binding_registry.h"
+
+extern "C" void scale_launcher(float* out, const float* in, int size, float factor, int config, cudaStream_t stream);
+
+torch::Tensor scale(torch::Tensor input, double factor, int config) {
+    TORCH_CHECK(input.is_cuda(), "input must be a CUDA tensor");
+    TORCH_CHECK(input.device().type() == torch::kCUDA, "input must be on the device");
+    TORCH_CHECK(input.dtype() == torch::kFloat32, "input must be float32");
+    const c10::cuda::OptionalCUDAGuard guard(input.device());
+    auto out = torch::empty(input.sizes(), input.options().device(torch::kCUDA));
+    scale_launcher(out.data_ptr<float>(), input.data_ptr<float>(), static_cast<int>(input.numel()),
+                   static_cast<float>(factor), config, c10::cuda::getCurrentCUDAStream().stream());
+    TORCH_CHECK(cudaGetLastError() == cudaSuccess, "the launch failed");
+    return out;
+}
+
+void register_scale(pybind11::module& m) {
+    m.def("scale", &scale, pybind11::arg("input"), pybind11::arg("factor"), pybind11::arg("config") = 0);
+}
+REGISTER_BINDING(scale, register_scale);
+"""
+MODEL = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x * 3.0
+
+def get_inputs():
+    return [torch.randn(100000)]
+
+def get_small_inputs():
+    return [torch.randn(1000)]
+
+def get_init_inputs():
+    return []
+"""
+MODEL_NEW = """
+import torch
+import cuda_extension
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return cuda_extension.scale(x, 3.0)
+"""
+
+
+def workspace(folder: Path, kernel: str = KERNEL, binding: str = BINDING, off: str = "") -> Workspace:
+    (folder / "kernels").mkdir(parents=True)
+    (folder / "kernels/scale.cu").write_text(kernel.replace(" OFF", off))
+    (folder / "kernels/scale_binding.cpp").write_text(binding)
+    (folder / "model.py").write_text(MODEL)
+    (folder / "model_new.py").write_text(MODEL_NEW)
+    return Workspace(folder)
+
+
+def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+
+
+def sanitize(place: Workspace, *words: str) -> tuple[int, dict[str, object], str]:
+    record = place.root / "record.json"
+    command = [sys.executable, "-m", "utils.sanitize", "--workspace", str(place.root), "--device", "sim"]
+    done = subprocess.run(
+        [*command, "--json", str(record), *words], cwd=ROOT, capture_output=True, text=True, timeout=600
+    )
+    return done.returncode, json.loads(record.read_text()), done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_the_module_is_built_marked_and_right(tmp_path: Path) -> None:
+    place = workspace(tmp_path / "a folder with spaces")
+    module = build_simulated(place)
+    stamp = module.stat().st_mtime_ns
+    assert build_simulated(place) == module and module.stat().st_mtime_ns == stamp
+    code = """
+import sys, importlib.util, torch
+spec = importlib.util.spec_from_file_location("cuda_extension", sys.argv[1])
+m = importlib.util.module_from_spec(spec); spec.loader.exec_module(m)
+assert m.__simulated__ is True and m.__build__["simulated"] is True
+x = torch.randn(12345)
+assert torch.equal(m.scale(x, 2.0), x * 2) and torch.equal(m.scale(x, 2.0, config=1), x * 2)
+try:
+    m.scale(x.double(), 2.0)
+except RuntimeError as error:
+    assert "input must be float32" in str(error)
+else:
+    raise SystemExit("a double was accepted")
+"""
+    done = python(code, str(module))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_sanitize_reports_clean_and_planted_alike(tmp_path: Path) -> None:
+    code, record, said = sanitize(workspace(tmp_path / "clean"), "--mode", "race")
+    assert code == 0 and record["verdict"] == "CLEAN" and record["simulated"] is True, said
+    assert "simulated on the CPU" in said
+    code, record, said = sanitize(workspace(tmp_path / "planted", off=" + 24"), "--mode", "race")
+    assert code == 1 and record["verdict"] == "FINDINGS", said
+    found = record["results"]["findings"]  # type: ignore[index]
+    kinds = {(each["kind"], Path(each["file"]).name, each["line"]) for each in found}
+    line = next(n for n, text in enumerate(KERNEL.splitlines(), 1) if "OFF" in text)
+    assert ("out_of_bounds", "scale.cu", line) in kinds, found
+
+
+@pytest.mark.slow
+def test_what_the_source_gets_wrong_is_told_in_its_own_place(tmp_path: Path) -> None:
+    with pytest.raises(No, match=r"scale\.cu:9:.*error"):
+        build_simulated(workspace(tmp_path / "broken", kernel=KERNEL.replace("__syncthreads();", "__syncthread();")))
+    with pytest.raises(CannotTell, match="cudaGraphLaunch"):
+        call = "cudaGraphLaunch(nullptr, stream);\n    switch (config)"
+        build_simulated(workspace(tmp_path / "graph", kernel=KERNEL.replace("switch (config)", call)))
+    with pytest.raises(No, match=r"scale_launcher.* is declared but defined in no file"):
+        build_simulated(workspace(tmp_path / "lost", kernel="// nothing\n"))
+
+
+def test_an_unknown_mode_and_an_empty_workspace_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CannotTell, match="no simulation mode"):
+        build_simulated(Workspace(tmp_path), "fast")
+    with pytest.raises(CannotTell, match="nothing to simulate"):
+        build_simulated(Workspace(tmp_path))

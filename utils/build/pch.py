@@ -1,0 +1,178 @@
+"""The precompiled header of the two torch headers: a binding compiles in under half the time with it.
+
+Parsing <torch/types.h> and <torch/csrc/utils/pybind.h> is nearly all of a binding's compilation. GCC can keep the
+result in a file (half a gigabyte, written in twice the time of one plain compilation), so making it pays from the
+second or third compilation on and must never be waited for:
+
+- it is made by a process of its own, at the lowest priority, and appears whole (renamed when complete);
+- with cores to spare that process starts beside the first build; on a small machine it starts only after a build, and
+  only when bindings are compiled for the second time;
+- it lies in the user's cache folder, is shared by all workspaces, and the two last used are kept.
+
+A file takes it only when it includes both headers itself before anything else, so what compiles with it compiles
+without. KERNEL_WORKBENCH_PCH=0 does without. `python -m utils.build.pch` makes it now, and waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from utils.build import flags
+from utils.build.scan import starts_with_includes
+from utils.build.storage import cache_folder
+from utils.build.toolchain import HostCompiler, Nvcc, Torch
+from utils.problem.workspace import ROOT
+
+VARIABLE = "KERNEL_WORKBENCH_PCH"
+HEADERS = ("torch/types.h", "torch/csrc/utils/pybind.h")
+_NAME = "torch_headers.h"
+_KEPT = 2
+_DISK, _MEMORY = 2 << 30, 4 << 30
+
+
+def fits(source_text: str) -> bool:
+    """Whether a source may be compiled with the precompiled header: it includes these headers first, by itself."""
+    return starts_with_includes(source_text, HEADERS) or starts_with_includes(source_text, ("torch/extension.h",))
+
+
+class PrecompiledHeader:
+    """The precompiled header for one compiler, torch and set of flags; `header` is what -include is given."""
+
+    def __init__(self, torch: Torch, nvcc: Nvcc, compiler: HostCompiler) -> None:
+        system = flags.system_include_folders(torch, nvcc)
+        self.command = [*compiler.command, *flags.binding_flags(compiler.gnu)]
+        self.command += [flag for folder in system for flag in ("-isystem", str(folder))]
+        watched = [torch.root / "version.py", *(torch.include[1] / HEADERS[0], torch.include[0] / HEADERS[1])]
+        described = [
+            self.command,
+            compiler.version,
+            str(compiler.path),
+            [_times(path) for path in (*watched, compiler.path)],
+        ]
+        self.key = hashlib.sha256(json.dumps(described).encode("utf-8", "surrogateescape")).hexdigest()[:20]
+        cache = cache_folder() if compiler.gnu and os.environ.get(VARIABLE) != "0" else None
+        self.folder = cache / "pch" / self.key if cache else None
+
+    @property
+    def header(self) -> Path | None:
+        """The header to include when it is there, precompiled; None otherwise."""
+        if self.folder is None or not (self.folder / f"{_NAME}.gch").is_file():
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(self.folder)  # the last use, for eviction
+        return self.folder / _NAME
+
+    def wanted_before(self) -> bool:
+        """Whether a build has wanted it before this one; from now on, yes."""
+        if self.folder is None:
+            return False
+        marker = self.folder / "wanted"
+        if marker.exists():
+            return True
+        with contextlib.suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            marker.touch()
+        return False
+
+    def start(self) -> int | None:
+        """Starts making it in the background; the process, or None where room is lacking."""
+        if self.folder is None:
+            return None
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            free = shutil.disk_usage(self.folder).free
+            memory = flags.available_memory()
+            if free < _DISK or (memory and memory < _MEMORY) or _busy(self.folder):
+                return None
+            # No file of ours stays open in it: whoever waits for our output must not wait for this.
+            with open(self.folder / "log", "wb") as log:
+                return subprocess.Popen(
+                    [sys.executable, "-m", "utils.build.pch", str(self.folder), json.dumps(self.command)],
+                    cwd=ROOT,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                ).pid
+        except OSError:
+            return None
+
+
+def _times(path: Path) -> list[int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return []
+    return [status.st_size, status.st_mtime_ns]
+
+
+def _busy(folder: Path) -> bool:
+    """Whether another process is making it."""
+    with open(folder / "lock", "a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def make(folder: Path, command: Sequence[str]) -> bool:
+    """Makes the header in `folder` with the compiler `command`, in this process's time; false when that failed."""
+    with open(folder / "lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        header = folder / _NAME
+        precompiled = folder / f"{_NAME}.gch"
+        if precompiled.is_file():
+            return True
+        for leftover in folder.glob("*.part"):
+            leftover.unlink(missing_ok=True)
+        part = folder / f"{os.getpid()}.part"
+        header.write_text("".join(f"#include <{name}>\n" for name in HEADERS))
+        done = subprocess.run([*command, "-x", "c++-header", str(header), "-o", str(part)], cwd=folder)
+        if done.returncode != 0:
+            part.unlink(missing_ok=True)
+            return False
+        part.replace(precompiled)
+    _evict(folder)
+    return True
+
+
+def _evict(newest: Path) -> None:
+    """Removes all but the last used precompiled headers beside `newest`, and what is older than a month."""
+    others = [each for each in newest.parent.iterdir() if each.is_dir() and each != newest]
+    others.sort(key=lambda each: each.stat().st_mtime, reverse=True)
+    for number, each in enumerate(others, 2):
+        if (number > _KEPT or time.time() - each.stat().st_mtime > 30 * 86400) and not _busy(each):
+            shutil.rmtree(each, ignore_errors=True)
+
+
+def main(argv: Sequence[str]) -> int:
+    if argv:
+        os.nice(19)
+        return 0 if make(Path(argv[0]), json.loads(argv[1])) else 1
+    from utils.build.plan import Memory, find_tools
+
+    tools = find_tools(Memory())
+    wanted = PrecompiledHeader(tools.torch, tools.nvcc, tools.compiler)
+    if wanted.folder is None:
+        print(
+            "no precompiled header: the compiler is not GCC, the cache folder cannot be written, or it is switched off"
+        )
+        return 2
+    wanted.folder.mkdir(parents=True, exist_ok=True)
+    print(f"making the precompiled torch headers in {wanted.folder}", flush=True)
+    return 0 if make(wanted.folder, wanted.command) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

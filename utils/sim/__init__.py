@@ -1,0 +1,1 @@
+"""The simulator: a workspace's kernels and bindings, unchanged, built for the CPU. See docs/simulator.md."""

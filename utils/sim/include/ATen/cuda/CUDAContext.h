@@ -1,0 +1,3 @@
+// See CUDAContextLight.h here.
+#pragma once
+#include <ATen/cuda/CUDAContextLight.h>

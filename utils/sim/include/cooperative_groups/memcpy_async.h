@@ -1,0 +1,3 @@
+// Everything it declares is in cooperative_groups.h here.
+#pragma once
+#include <cooperative_groups.h>

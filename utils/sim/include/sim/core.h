@@ -1,0 +1,288 @@
+// The simulated machine as a kernel sees it: who am I, shared memory, waiting, and launches.
+//
+// A CUDA thread is a plain function call on the fibre that runs its block's loop. Only when it first waits (barrier,
+// warp operation) does the loop go on, with the next thread, on another fibre. A block never leaves its OS thread, so
+// everything about "here" is a thread-local that costs one instruction to reach.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <vector_functions.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+// Set by the build: 0 plain, 1 asan, 2 race.
+#ifndef SIM_MODE
+#define SIM_MODE 0
+#endif
+
+// Functions of the simulator that touch user memory and must not be instrumented: they announce the access themselves.
+#if SIM_MODE == 2
+#define SIM_RAW __attribute__((no_sanitize_thread, noinline))
+#else
+#define SIM_RAW
+#endif
+
+#define SIM_TLS __attribute__((tls_model("initial-exec")))
+#define SIM_SITE const char *sim_file = __builtin_FILE(), int sim_line = __builtin_LINE()
+#define SIM_HERE sim_file, sim_line
+
+extern __thread uint3 threadIdx SIM_TLS;
+extern __thread uint3 blockIdx SIM_TLS;
+extern __thread dim3 blockDim SIM_TLS;
+extern __thread dim3 gridDim SIM_TLS;
+static constexpr int warpSize = 32;
+
+namespace sim {
+
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned int;
+using u64 = unsigned long long;
+
+constexpr u32 MAX_THREADS = 1024;
+
+struct Launch;
+struct Worker;
+struct Fiber;
+struct BlockState;
+
+// The part of a block that the inlined fast path touches; the scheduler's own state follows it.
+struct Block {
+    u32 next = 0;      // how many threads have started
+    u32 count = 0;     // threads of the block
+    u32 current = 0;   // linear index of the running thread
+    u32 ready = 0;     // threads that may go on after a wait
+    u32 spin = 0;      // atomics in a row by the running thread
+    u32 slow = 0;      // the order is not ascending, or the launch is being abandoned
+    u32 waited = 0;    // some thread of this block has waited: exits must be counted
+    uint3 upcoming{};  // threadIdx of the next thread to start
+    char* statics = nullptr;
+    char* dynamic = nullptr;
+    u32 generation = 0;  // of the launch
+    BlockState* state = nullptr;
+};
+
+extern __thread Block* block SIM_TLS;  // null outside a kernel
+
+bool take_slow(Block* b);
+void finish_slow(Block* b);
+
+// Starts the next thread of the block; false when there is something better to do on this fibre.
+inline __attribute__((always_inline)) bool take(Block* b) {
+    if (__builtin_expect((b->ready | b->slow) != 0 || b->next >= b->count, 0)) return take_slow(b);
+    b->current = b->next++;
+    b->spin = 0;
+    threadIdx = b->upcoming;
+    if (++b->upcoming.x == blockDim.x) {
+        b->upcoming.x = 0;
+        if (++b->upcoming.y == blockDim.y) {
+            b->upcoming.y = 0;
+            ++b->upcoming.z;
+        }
+    }
+    return true;
+}
+
+// ---- shared memory -------------------------------------------------------------------------------------------------
+
+// One `__shared__` declaration (one per template instantiation); its place in the block is settled at each launch.
+struct SharedSite {
+    u32 bytes;
+    const char* name;
+    const char* file;
+    int line;
+    u32 generation;
+    u32 offset;
+};
+
+void place_shared(SharedSite& site);
+
+inline __attribute__((always_inline)) void* shared(SharedSite& site) {
+    if (__builtin_expect(__atomic_load_n(&site.generation, __ATOMIC_ACQUIRE) != block->generation, 0))
+        place_shared(site);
+    return block->statics + site.offset;
+}
+
+inline void* dynamic_shared() {
+    return block->dynamic;
+}
+
+// ---- waiting -------------------------------------------------------------------------------------------------------
+
+enum class Wait : u8 { NONE, WARP, BARRIER, ACTIVE, GRID, SPIN };
+enum class WarpKind : u8 { SYNC, SHUFFLE, VOTE, MATCH, REDUCE, MATRIX };
+
+// What the lanes of a warp operation brought. Stays valid until the same lanes complete two more operations.
+struct Slot {
+    u64 value[32];
+    u32 bits;   // lanes whose value is not zero
+    u32 lanes;  // lanes that took part
+};
+
+const Slot& exchange(u32 mask, u64 value, WarpKind kind, const char* file, int line);
+// For values wider than 8 bytes: each lane leaves a pointer to what it brought; the others may read it until `exchange`
+// is called again with the same mask.
+u32 active_lanes(const char* file, int line);
+
+struct BarrierResult {
+    u32 count, all, any;
+};
+BarrierResult barrier(u32 id, u32 expected, bool value, bool wait, bool whole, const char* file, int line);
+void grid_barrier(const char* file, int line);
+bool grid_barrier_valid();
+void yield_spin();
+
+inline u32 lane_id() {
+    return block->current & 31u;
+}
+inline u32 warp_id() {
+    return block->current >> 5;
+}
+u32 warp_population();  // lanes that exist in this warp
+
+// Called by every atomic: a thread that only spins must let the others go on.
+inline void breathe() {
+    if (block && ++block->spin > 256) yield_spin();
+}
+
+// ---- deferred copies (cp.async) ------------------------------------------------------------------------------------
+
+void async_copy(void* shared_target, const void* source, u32 bytes, u32 source_bytes, const char* file, int line);
+void async_commit();
+void async_wait(u32 pending_groups_allowed);
+
+// ---- trouble -------------------------------------------------------------------------------------------------------
+
+[[noreturn]] void unsupported(const char* what, const char* file, int line);
+[[noreturn]] void fatal(const char* kind, const char* message, const char* file, int line);
+void complain(const char* kind, const char* message, const char* file, int line);
+
+inline void launch_bounds(u32 most, SIM_SITE) {
+    if (__builtin_expect(block->count > most, 0))
+        fatal("launch_limit", "the block has more threads than the kernel's __launch_bounds__ allow", SIM_HERE);
+}
+
+// ---- accesses announced to the checker -----------------------------------------------------------------------------
+
+enum Access : int { READ = 0, WRITE = 1, ATOMIC = 2 };
+#if SIM_MODE == 2
+void announce(const void* address, u32 bytes, Access kind, const void* pc);
+void fence_device();
+void fence_sync(const void* address);
+#define SIM_ANNOUNCE(address, bytes, kind) \
+    ::sim::announce((const void*)(address), (bytes), (kind), __builtin_return_address(0))
+#else
+inline void fence_device() {}
+#define SIM_ANNOUNCE(address, bytes, kind) ((void)0)
+#endif
+void check_aligned(const void* address, u32 bytes, const char* file, int line);
+
+// ---- launching -----------------------------------------------------------------------------------------------------
+
+struct Config {
+    dim3 grid, block;
+    size_t shared = 0;
+    cudaStream_t stream = nullptr;
+    bool cooperative = false;
+    Config(dim3 g, dim3 b, size_t s = 0, cudaStream_t t = nullptr) : grid(g), block(b), shared(s), stream(t) {}
+};
+
+struct Kernel {
+    const char* name;
+    const char* file;
+    int line;
+    const void* address;  // null where the name alone does not say which instantiation
+    void (*threads)(void* closure, Block* b);
+    void* closure;
+};
+
+// Runs the whole grid; returns when it is done. Throws std::runtime_error after a fault in the kernel; a launch beyond
+// the limits sets the error that cudaGetLastError returns, as on a device.
+void launch(const Kernel& kernel, const Config& config);
+
+template <class F>
+void threads_of(void* closure, Block* b) {
+    F& call = *static_cast<F*>(closure);
+    while (take(b)) {
+        call();
+        if (__builtin_expect(b->waited, 0)) finish_slow(b);
+    }
+}
+
+template <class F>
+void launch_body(const char* name, const char* file, int line, const void* address, const Config& config, F& body) {
+    launch(Kernel{name, file, line, address, &threads_of<F>, &body}, config);
+}
+
+// `0` given to a kernel: an integer where that fits, else a null pointer.
+struct LiteralZero {
+    template <class T, class = std::enable_if_t<std::is_pointer_v<T> || std::is_arithmetic_v<T>>>
+    constexpr operator T() const {
+        return T();
+    }
+};
+// `{}` given to a kernel.
+struct LiteralEmpty {
+    template <class T>
+    constexpr operator T() const {
+        return T{};
+    }
+};
+
+template <class F>
+struct Launcher {
+    F call;
+    const char *name, *file;
+    int line;
+    const void* address;
+    Config config;
+
+    template <class T>
+    static auto as_int(const T& value) {
+        if constexpr (std::is_same_v<T, LiteralZero>)
+            return 0;
+        else
+            return value;
+    }
+
+    template <class... A>
+    void operator()(A&&... arguments) {
+        // As on a device, the arguments are copied once, at the launch.
+        std::tuple<std::decay_t<A>...> held(std::forward<A>(arguments)...);
+        if constexpr ((std::is_same_v<std::decay_t<A>, LiteralZero> || ...)) {
+            auto plain = std::apply([](const auto&... v) { return std::make_tuple(as_int(v)...); }, held);
+            if constexpr (std::is_invocable_v<F&, decltype(as_int(std::declval<std::decay_t<A>>()))&...>) {
+                auto body = [&] { std::apply(call, plain); };
+                launch_body(name, file, line, address, config, body);
+                return;
+            } else {
+                auto body = [&] { std::apply(call, held); };
+                launch_body(name, file, line, address, config, body);
+            }
+        } else {
+            auto body = [&] { std::apply(call, held); };
+            launch_body(name, file, line, address, config, body);
+        }
+    }
+};
+
+template <class F>
+Launcher<F> launcher(const char* name, const char* file, int line, const void* address, F call, dim3 grid, dim3 block,
+                     size_t shared = 0, cudaStream_t stream = nullptr) {
+    return Launcher<F>{call, name, file, line, address, Config(grid, block, shared, stream)};
+}
+
+// cudaLaunchKernel and its like: the arguments come as an array of pointers.
+template <class... P, size_t... I>
+void launch_with(void (*kernel)(P...), void** arguments, const Config& config, const char* file, int line,
+                 std::index_sequence<I...>) {
+    std::tuple<std::decay_t<P>...> held(*static_cast<std::decay_t<P>*>(arguments[I])...);
+    auto body = [&] { std::apply(kernel, held); };
+    launch_body("kernel", file, line, reinterpret_cast<const void*>(kernel), config, body);
+}
+
+}  // namespace sim
