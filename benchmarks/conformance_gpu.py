@@ -45,8 +45,6 @@ def compile_with_nvcc(name: str, folder: Path) -> Path:
         "-Xcompiler",
         "-fPIC",
         "-shared",
-        "-cudart",
-        "shared",
         "-o",
         str(target),
         str(HERE / "kernels" / f"{name}.cu"),

@@ -1,4 +1,4 @@
-// Python bindings of linear.cu: one launcher, two operators.
+// Python bindings of linear.cpp: one launcher, two operators.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAGuard.h>

@@ -1,4 +1,4 @@
-// Python binding of patch_embed.cu.
+// Python binding of patch_embed.cpp.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAGuard.h>

@@ -10,21 +10,10 @@ from attack_corpus import SOLUTIONS, Attack, Outcome, corpus, missed
 
 # What the judge does not see yet, each with what goes wrong. Strict: an attack that is refused must leave this list.
 OPEN = {
-    "honest_key_order": "tensors are copied in the solution's order and read in the reference's",
-    "honest_key_order_same_shapes": "the same: a right answer is accused of wrong values",
-    "litter_deep_folders": "RecursionError while the stage is removed hides the verdict",
-    "memory_hog_in_files": "memory of memfd and tmpfs files is not counted",
-    "nothing_in_place": "where Model only changes its input, nothing is compared",
-    "out_of_memory_claimed": "the solution's word alone makes the judge repeat with fewer checks",
-    "random_input_ignored": "the test of distributions lets a lost signal pass under louder noise",
-    "random_memo_by_pointer": "where numbers are random, calls 2 and 3 are excused unseen",
-    "result_numpy_zeros": "values of types without a comparison pass unseen",
-    "result_other_tuple_keys": "keys are compared as they are shown, and tuples are shown by their length",
-    "result_without_tensors": "values of types without a comparison pass unseen",
+    "random_attenuated_signal": "the test of distributions lets 40 % of the signal get lost under louder noise",
+    "random_noise_shared": "elements are compared one by one: that noise is shared between them is not seen",
     "rule_dispatch_modes_off": "neither reading nor recording sees vars(torch)[...] with dispatch modes disabled",
     "rule_recorder_replaced": "the recorder is found through a traceback and replaced",
-    "wrong_buffers_hidden": "a buffer that the solution hides after the calls is only noted",
-    "wrong_in_place": "inputs that both sides change are not compared",
 }
 
 

@@ -42,9 +42,9 @@ def header_folder(tmp_path: Path, name: str = "key") -> Path:
 def test_made_once(tmp_path: Path) -> None:
     folder = header_folder(tmp_path)
     command = [compiler(tmp_path)]
-    assert pch.make(folder, command)
+    assert pch.make("types", folder, command)
     first = (folder / "torch_headers.h.gch").read_text()
-    assert pch.make(folder, command)
+    assert pch.make("types", folder, command)
     assert (folder / "torch_headers.h.gch").read_text() == first
     assert "#include <torch/types.h>" in (folder / "torch_headers.h").read_text()
     assert not list(folder.glob("*.part"))
@@ -52,7 +52,7 @@ def test_made_once(tmp_path: Path) -> None:
 
 def test_failure_leaves_nothing(tmp_path: Path) -> None:
     folder = header_folder(tmp_path)
-    assert not pch.make(folder, [compiler(tmp_path, status=1)])
+    assert not pch.make("types", folder, [compiler(tmp_path, status=1)])
     assert not (folder / "torch_headers.h.gch").exists()
     assert not list(folder.glob("*.part"))
 
@@ -61,7 +61,7 @@ def test_a_maker_that_dies_leaves_no_header_and_its_rest_is_removed(tmp_path: Pa
     folder = header_folder(tmp_path)
     slow = compiler(tmp_path, delay=60)
     run = subprocess.Popen(
-        [sys.executable, "-m", "utils.build.pch", str(folder), f'["{slow}"]'], cwd=ROOT, start_new_session=True
+        [sys.executable, "-m", "utils.build.pch", "types", str(folder), f'["{slow}"]'], cwd=ROOT, start_new_session=True
     )
     deadline = time.monotonic() + 30
     while not list(folder.glob("*.part")) and time.monotonic() < deadline:
@@ -70,7 +70,7 @@ def test_a_maker_that_dies_leaves_no_header_and_its_rest_is_removed(tmp_path: Pa
     assert not (folder / "torch_headers.h.gch").exists(), "half a header must not be seen"
     os.killpg(run.pid, 9)
     run.wait(timeout=30)
-    assert pch.make(folder, [compiler(tmp_path)])
+    assert pch.make("types", folder, [compiler(tmp_path)])
     assert not list(folder.glob("*.part"))
 
 
@@ -78,7 +78,7 @@ def test_makers_at_once_make_one(tmp_path: Path) -> None:
     folder = header_folder(tmp_path)
     slow = compiler(tmp_path, delay=0.3)
     runs = [
-        subprocess.Popen([sys.executable, "-m", "utils.build.pch", str(folder), f'["{slow}"]'], cwd=ROOT)
+        subprocess.Popen([sys.executable, "-m", "utils.build.pch", "types", str(folder), f'["{slow}"]'], cwd=ROOT)
         for _ in range(3)
     ]
     assert [run.wait(timeout=60) for run in runs] == [0, 0, 0]
@@ -86,13 +86,13 @@ def test_makers_at_once_make_one(tmp_path: Path) -> None:
 
 
 def test_only_the_last_used_are_kept(tmp_path: Path) -> None:
-    for age, name in enumerate(("newest", "middle", "oldest")):
+    for age, name in enumerate(("newest", "second", "third", "fourth", "oldest")):
         folder = header_folder(tmp_path, name)
         (folder / "torch_headers.h.gch").write_text("x")
         when = time.time() - 100 * (age + 1)
         os.utime(folder, (when, when))
-    assert pch.make(header_folder(tmp_path, "mine"), [compiler(tmp_path)])
-    assert sorted(path.name for path in (tmp_path / "pch").iterdir()) == ["mine", "newest"]
+    assert pch.make("types", header_folder(tmp_path, "mine"), [compiler(tmp_path)])
+    assert sorted(path.name for path in (tmp_path / "pch").iterdir()) == ["mine", "newest", "second", "third"]
 
 
 @pytest.mark.slow
@@ -103,7 +103,9 @@ def test_a_binding_built_with_it_is_the_same(space: Space, tmp_path: Path) -> No
         [sys.executable, "-m", "utils.build.pch"], cwd=ROOT, env={**space.environment, **cache}, timeout=500
     )
     assert done.returncode == 0
-    (header,) = (tmp_path / "cache/kernel-workbench/pch").glob("*/torch_headers.h")
+    made = list((tmp_path / "cache/kernel-workbench/pch").glob("*/torch_headers.h"))
+    assert len(made) == len(pch.SETS)
+    (header,) = (each for each in made if "torch/types.h" in each.read_text())
     assert Path(f"{header}.gch").stat().st_size > 1 << 20
     assert space.compile(**cache).out.startswith("up to date"), "its coming alone is no reason to compile"
     # Unusable when it is taken, so that taking it shows.

@@ -26,7 +26,7 @@ def steps(space: Space, tmp_path: Path, **environment: str | None) -> list[str]:
     return sorted(json.loads(report.read_text())["results"]["compiled"])
 
 
-def test_founding_example_is_unchanged_and_works(built_once: Space) -> None:
+def test_documented_example_is_unchanged_and_works(built_once: Space) -> None:
     """The documented example of a binding, byte for byte, in a module that imports after torch."""
     text = (FILES / "my_kernel_binding.cpp").read_text()
     assert hashlib.sha256(text.rstrip().encode()).hexdigest() == EXAMPLE_SHA256

@@ -254,17 +254,19 @@ class _Run:
         }
         began = time.time_ns()
         todo = [step for step in self.plan.steps[:-1] if before[step.output] is None]
-        bindings = [step for step in todo if step.precompiled]
-        header = PrecompiledHeader(self.plan.torch, self.plan.nvcc, self.plan.compiler)
-        ready = header.header
+        kinds = [step.precompiled for step in todo if step.precompiled]
+        tools = self.plan.tools
+        headers = [PrecompiledHeader(kind, tools.torch, tools.nvcc, tools.compiler) for kind in sorted(set(kinds))]
+        ready = {header.kind: found for header in headers if (found := header.header)}
+        lacking = [header for header in headers if header.kind not in ready]
         jobs = flags.jobs()
-        spare = jobs >= 4 and len(todo) < jobs
-        make_later = False
-        if bindings and ready is None:
+        spare = jobs >= 4 and len(todo) + len(lacking) <= jobs
+        make_later = []
+        for header in lacking:
             if spare:
                 self._start_header(header)
-            else:
-                make_later = header.wanted_before() or len(bindings) >= 4
+            elif header.wanted_before() or kinds.count(header.kind) >= 4:
+                make_later.append(header)
         count = sum(1 for step in todo if step.depfile)
         if count:
             shown = ", ".join(each.sm for each in self.plan.architectures)
@@ -272,8 +274,8 @@ class _Run:
                 f"compiling {count} file{'s' if count > 1 else ''} for {shown} "
                 f"with nvcc {self.plan.nvcc.version} and {self.plan.compiler.described}"
             )
-        self._ninja(ninja, jobs, ready if bindings else None)
-        if make_later:
+        self._ninja(ninja, jobs, ready)
+        for header in make_later:
             self._start_header(header)
         result.compiled = [
             step.title for step in self.plan.steps if _stamp(self.root / step.output) != before[step.output]
@@ -289,13 +291,13 @@ class _Run:
                 f"(process {process}, about 20 s, once)"
             )
 
-    def _ninja(self, ninja: Path, jobs: int, header: Path | None) -> None:
+    def _ninja(self, ninja: Path, jobs: int, headers: dict[str, Path]) -> None:
         environment = {
             **os.environ,
             "LC_ALL": "C",  # messages are read by errors.py
             "NINJA_STATUS": "[%f/%t] ",
             "TMPDIR": "build/tmp",  # beside the objects: writable, and of a name every tool can take
-            "WORKBENCH_PCH": str(header) if header else "",
+            **{ninja_file.pch_variable(kind): str(header) for kind, header in headers.items()},
         }
         command = [str(ninja), "-f", "build/build.ninja", "-k", "0", "-j", str(jobs)]
         said = []

@@ -16,8 +16,8 @@ class Step:
     """One command: its output, what it reads, and what it is called in the progress line.
 
     `depends` are further inputs that are no arguments. `depfile` is where the compiler lists the headers it read.
-    `precompiled` lets the shell add the precompiled header, if WORKBENCH_PCH names one: it comes and goes without the
-    command, which ninja compares, being another.
+    `precompiled` names the set of precompiled headers that fits. The shell adds the header if WORKBENCH_PCH_<set> names
+    one: it comes and goes without the command, which ninja compares, being another.
     """
 
     output: str
@@ -26,11 +26,16 @@ class Step:
     title: str
     depends: tuple[str, ...] = ()
     depfile: str = ""
-    precompiled: bool = False
+    precompiled: str = ""
 
     @property
     def log(self) -> str:
         return f"{self.output}.log"
+
+
+def pch_variable(kind: str) -> str:
+    """The environment variable that names the precompiled header of one set while ninja runs."""
+    return f"WORKBENCH_PCH_{kind.upper()}"
 
 
 def escape_path(path: str) -> str:
@@ -65,7 +70,8 @@ def text(steps: Sequence[Step], build_folder: str) -> str:
         inputs = " ".join(escape_path(path) for path in step.inputs)
         depends = "".join(f" {escape_path(path)}" for path in step.depends)
         lines.append(f"build {escape_path(step.output)}: {rule} {inputs}{' |' + depends if depends else ''}")
-        header = ' ${WORKBENCH_PCH:+-include "$WORKBENCH_PCH"}' if step.precompiled else ""
+        variable = pch_variable(step.precompiled)
+        header = f' ${{{variable}:+-include "${variable}"}}' if step.precompiled else ""
         command = f"{shlex.join(step.command)}{header} > {shlex.quote(step.log)} 2>&1"
         lines.append(f"  step_command = {escape_value(command)}")
         lines.append(f"  step_title = {escape_value(step.title)}")

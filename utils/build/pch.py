@@ -1,16 +1,17 @@
-"""The precompiled header of the two torch headers: a binding compiles in under half the time with it.
+"""Precompiled headers of torch: a binding compiles in under half the time with one.
 
-Parsing <torch/types.h> and <torch/csrc/utils/pybind.h> is nearly all of a binding's compilation. GCC can keep the
-result in a file (half a gigabyte, written in twice the time of one plain compilation), so making it pays from the
-second or third compilation on and must never be waited for:
+Parsing torch's headers is nearly all of a binding's compilation. GCC can keep the result in a file (half a gigabyte for
+all of torch, written in twice the time of one plain compilation), so making it pays from the second or third
+compilation on and must never be waited for:
 
 - it is made by a process of its own, at the lowest priority, and appears whole (renamed when complete);
 - with cores to spare that process starts beside the first build; on a small machine it starts only after a build, and
   only when bindings are compiled for the second time;
-- it lies in the user's cache folder, is shared by all workspaces, and the two last used are kept.
+- it lies in the user's cache folder, is shared by all workspaces, and the four last used are kept.
 
-A file takes it only when it includes both headers itself before anything else, so what compiles with it compiles
-without. KERNEL_WORKBENCH_PCH=0 does without. `python -m utils.build.pch` makes it now, and waits.
+There is one for each set of headers that bindings begin with. A file takes one only when it includes all of the set
+itself before anything else, so what compiles with it compiles without. KERNEL_WORKBENCH_PCH=0 does without.
+`python -m utils.build.pch` makes them now, and waits.
 """
 
 from __future__ import annotations
@@ -34,26 +35,35 @@ from utils.build.toolchain import HostCompiler, Nvcc, Torch
 from utils.problem.workspace import ROOT
 
 VARIABLE = "KERNEL_WORKBENCH_PCH"
-HEADERS = ("torch/types.h", "torch/csrc/utils/pybind.h")
+# The most comprehensive first: a source takes the first that fits.
+SETS = {
+    "types": ("torch/types.h", "torch/csrc/utils/pybind.h"),
+    "tensor": ("ATen/core/Tensor.h", "c10/cuda/CUDAGuard.h", "torch/csrc/utils/pybind.h"),
+}
 _NAME = "torch_headers.h"
-_KEPT = 2
+_KEPT = 4
 _DISK, _MEMORY = 2 << 30, 4 << 30
 
 
-def fits(source_text: str) -> bool:
-    """Whether a source may be compiled with the precompiled header: it includes these headers first, by itself."""
-    return starts_with_includes(source_text, HEADERS) or starts_with_includes(source_text, ("torch/extension.h",))
+def fitting(source_text: str) -> str:
+    """The set a source may be compiled with, since it includes those headers first, by itself; "" for none."""
+    if starts_with_includes(source_text, ("torch/extension.h",)):
+        return "types"
+    return next((name for name, headers in SETS.items() if starts_with_includes(source_text, headers)), "")
 
 
 class PrecompiledHeader:
-    """The precompiled header for one compiler, torch and set of flags; `header` is what -include is given."""
+    """One set's, for one compiler, torch and list of flags; `header` is what -include is given."""
 
-    def __init__(self, torch: Torch, nvcc: Nvcc, compiler: HostCompiler) -> None:
+    def __init__(self, kind: str, torch: Torch, nvcc: Nvcc, compiler: HostCompiler) -> None:
+        self.kind = kind
         system = flags.system_include_folders(torch, nvcc)
         self.command = [*compiler.command, *flags.binding_flags(compiler.gnu)]
         self.command += [flag for folder in system for flag in ("-isystem", str(folder))]
-        watched = [torch.root / "version.py", *(torch.include[1] / HEADERS[0], torch.include[0] / HEADERS[1])]
+        headers = [folder / name for name in SETS[kind] for folder in torch.include]
+        watched = [torch.root / "version.py", *headers]
         described = [
+            SETS[kind],
             self.command,
             compiler.version,
             str(compiler.path),
@@ -97,7 +107,7 @@ class PrecompiledHeader:
             # No file of ours stays open in it: whoever waits for our output must not wait for this.
             with open(self.folder / "log", "wb") as log:
                 return subprocess.Popen(
-                    [sys.executable, "-m", "utils.build.pch", str(self.folder), json.dumps(self.command)],
+                    [sys.executable, "-m", "utils.build.pch", self.kind, str(self.folder), json.dumps(self.command)],
                     cwd=ROOT,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
@@ -126,8 +136,8 @@ def _busy(folder: Path) -> bool:
     return False
 
 
-def make(folder: Path, command: Sequence[str]) -> bool:
-    """Makes the header in `folder` with the compiler `command`, in this process's time; false when that failed."""
+def make(kind: str, folder: Path, command: Sequence[str]) -> bool:
+    """Makes the header of the set `kind` in `folder` by running `command`, and waits; false when that failed."""
     with open(folder / "lock", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         header = folder / _NAME
@@ -137,7 +147,7 @@ def make(folder: Path, command: Sequence[str]) -> bool:
         for leftover in folder.glob("*.part"):
             leftover.unlink(missing_ok=True)
         part = folder / f"{os.getpid()}.part"
-        header.write_text("".join(f"#include <{name}>\n" for name in HEADERS))
+        header.write_text("".join(f"#include <{name}>\n" for name in SETS[kind]))
         done = subprocess.run([*command, "-x", "c++-header", str(header), "-o", str(part)], cwd=folder)
         if done.returncode != 0:
             part.unlink(missing_ok=True)
@@ -159,19 +169,21 @@ def _evict(newest: Path) -> None:
 def main(argv: Sequence[str]) -> int:
     if argv:
         os.nice(19)
-        return 0 if make(Path(argv[0]), json.loads(argv[1])) else 1
+        kind, folder, command = argv
+        return 0 if make(kind, Path(folder), json.loads(command)) else 1
     from utils.build.plan import Memory, find_tools
 
     tools = find_tools(Memory())
-    wanted = PrecompiledHeader(tools.torch, tools.nvcc, tools.compiler)
-    if wanted.folder is None:
-        print(
-            "no precompiled header: the compiler is not GCC, the cache folder cannot be written, or it is switched off"
-        )
-        return 2
-    wanted.folder.mkdir(parents=True, exist_ok=True)
-    print(f"making the precompiled torch headers in {wanted.folder}", flush=True)
-    return 0 if make(wanted.folder, wanted.command) else 1
+    for kind in SETS:
+        wanted = PrecompiledHeader(kind, tools.torch, tools.nvcc, tools.compiler)
+        if wanted.folder is None:
+            print("none is made: the compiler is not GCC, the cache folder cannot be written, or it is switched off")
+            return 2
+        wanted.folder.mkdir(parents=True, exist_ok=True)
+        print(f"precompiling {', '.join(SETS[kind])} in {wanted.folder}", flush=True)
+        if not make(kind, wanted.folder, wanted.command):
+            return 1
+    return 0
 
 
 if __name__ == "__main__":

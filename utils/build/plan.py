@@ -258,7 +258,7 @@ class _StepWriter:
                 text = path.read_text(encoding="utf-8", errors="replace")
             except OSError:
                 text = ""  # the compiler will say it
-            steps.append(self._host(path, flags.binding_flags(self.compiler.gnu), precompiled=pch.fits(text)))
+            steps.append(self._host(path, flags.binding_flags(self.compiler.gnu), precompiled=pch.fitting(text)))
         steps.append(self._host(sources.entry, flags.binding_flags(self.compiler.gnu)))
         steps.append(self._facts())
         steps.append(self._link([step.output for step in steps]))
@@ -299,7 +299,7 @@ class _StepWriter:
         ]
         return Step(output, (self.shown(path),), tuple(command), f"nvcc {self.shown(path)}", (STAMP,), depfile)
 
-    def _host(self, path: Path, own_flags: list[str], precompiled: bool = False) -> Step:
+    def _host(self, path: Path, own_flags: list[str], precompiled: str = "") -> Step:
         output, depfile = self._output(path), f"{self._output(path)}.d"
         folders = [self.shown(folder) or "." for folder in flags.own_include_folders(self.workspace)]
         command = [

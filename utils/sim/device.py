@@ -80,7 +80,7 @@ def parse(tool: str, text: str) -> list[Finding]:
     lines = [match[1] for match in re.finditer(r"^=========\s?(.*)$", text, re.M)]
     found: dict[tuple[str, str, str, int], Finding] = {}
     for index, line in enumerate(lines):
-        if line.startswith("     ") or not line.strip():
+        if line.startswith("    ") or not line.strip() or "SUMMARY" in line:
             continue
         kind = kind_of(line)
         if kind is None:

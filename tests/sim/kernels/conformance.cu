@@ -1,5 +1,6 @@
 // The conformance suite: one small kernel per check, the same source for the simulator and for a device. Each has 256
 // threads unless it says otherwise; the answers are computed by tests/sim/conformance.py, from the same inputs.
+// clang-format off: a table, one check a line
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 #include <cooperative_groups/scan.h>

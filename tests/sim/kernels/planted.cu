@@ -7,10 +7,10 @@
 namespace cg = cooperative_groups;
 
 // A kernel, and the launcher that tests call: (input, output, n) as float, one to four blocks.
-#define LAUNCHER(NAME, GRID, BLOCK, SHARED)                                                      \
-    extern "C" int NAME##_run(const float* in, float* out, int n) {                              \
-        NAME<<<GRID, BLOCK, SHARED>>>(in, out, n);                                               \
-        return static_cast<int>(cudaGetLastError());                                             \
+#define LAUNCHER(NAME, GRID, BLOCK, SHARED)                         \
+    extern "C" int NAME##_run(const float* in, float* out, int n) { \
+        NAME<<<GRID, BLOCK, SHARED>>>(in, out, n);                  \
+        return static_cast<int>(cudaGetLastError());                \
     }
 
 // ---- missing __syncthreads between write and read of a neighbour's element
@@ -510,8 +510,10 @@ __global__ void tile_left_behind(const float* in, float* out, int n) {
     auto tile = cg::tiled_partition<16>(cg::this_thread_block());
     const int t = threadIdx.x;
     float v = in[t];
-    if (t % 16 < 8) v += tile.shfl_xor(v, 1);  // BUG divergent_warp
-    else tile.sync();
+    if (t % 16 < 8)
+        v += tile.shfl_xor(v, 1);  // BUG divergent_warp
+    else
+        tile.sync();
     out[t] = v;
 }
 LAUNCHER(tile_left_behind, 1, 32, 0)
