@@ -16,21 +16,21 @@ CXX_FILES = git ls-files '*.cpp' '*.cu' '*.cuh' '*.h' ':!tests/**/files/**' ':!t
 .PHONY: run test lint format clean
 
 run:
-	@python=$$($(PYTHON3) -m utils.setup) && exec $$python -m utils.run
+	@python=$$($(PYTHON3) -m utils.setup) && exec "$$python" -m utils.run
 
 test:
-	@python=$$($(PYTHON3) -m utils.setup --dev) && exec $$python -m pytest $(PYTEST)
+	@python=$$($(PYTHON3) -m utils.setup --dev) && exec "$$python" -m pytest $(PYTEST)
 
 lint:
-	@python=$$($(PYTHON3) -m utils.setup --dev) && bin=$$(dirname $$python) && set -e; \
-	$$python -m ruff check . && $$python -m ruff format --check . && \
-	$(CXX_FILES) | xargs -r $$bin/clang-format --dry-run -Werror && \
-	$$python -m mypy
+	@python=$$($(PYTHON3) -m utils.setup --dev) && bin=$$(dirname "$$python") && set -e; \
+	"$$python" -m ruff check . && "$$python" -m ruff format --check . && \
+	$(CXX_FILES) | xargs -r "$$bin/clang-format" --dry-run -Werror && \
+	"$$python" -m mypy
 
 format:
-	@python=$$($(PYTHON3) -m utils.setup --dev) && bin=$$(dirname $$python) && set -e; \
-	$$python -m ruff check --fix . ; $$python -m ruff format . && \
-	$(CXX_FILES) | xargs -r $$bin/clang-format -i
+	@python=$$($(PYTHON3) -m utils.setup --dev) && bin=$$(dirname "$$python") && set -e; \
+	"$$python" -m ruff check --fix . ; "$$python" -m ruff format . && \
+	$(CXX_FILES) | xargs -r "$$bin/clang-format" -i
 
 clean:
 	rm -rf build examples/*/build *.so examples/*/*.so compile_commands.json examples/*/compile_commands.json
