@@ -3,7 +3,8 @@
     python benchmarks/clock.py [--json FILE] [--only SECTION ...] [--comparisons 200]
 
     same       A/A: the same code on both sides, sizes from 5 µs to 1 ms; none may be called FASTER or SLOWER
-    slower     a kernel slowed by three per cent, 50 µs and up; at least 95 of 100 must be called SLOWER
+    slower     a kernel slowed by three per cent, 50 µs and up; at least 95 of 100 must be called SLOWER (what was
+               planted is measured in one process and printed)
     durations  medians against the kernels' own durations: ncu's gpu__time_duration where it is installed, else CUPTI's
     tricks     solutions that hide work from the timer: the GPU tests of tests/timing
     wall       seconds that profiling the root workspace takes, with the official baseline and with all
@@ -136,10 +137,17 @@ class Bench:
 
 
 def same(comparisons: int, budget: float) -> dict[str, Any]:
-    """A/A: an addition on growing vectors, then matrix products, about 5 µs to 1 ms in all."""
+    """A/A: an addition on growing vectors, matrix products, and chains of small kernels; about 5 µs to 1 ms in all.
+
+    The chains show what launches cost inside an event pair, and whether it differs between two processes.
+    """
     inputs = [f"torch.rand({1 << power})" for power in (10, 18, 20, 22, 23, 24, 25, 26)]
     inputs += [f"torch.rand({side}, {side})" for side in (2048, 3072)]
-    body = "x = arguments[0]\n        return x @ x if x.dim() == 2 else x + 1"
+    inputs += [f"torch.rand({length}, 1, 16384)" for length in (4, 16)]
+    body = (
+        "x = arguments[0]\n        if x.dim() == 2: return x @ x\n        if x.dim() == 1: return x + 1\n"
+        "        for part in range(len(x)): x = x + 1\n        return x"
+    )
     rows, each = [], max(1, comparisons // len(inputs))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -158,25 +166,32 @@ def same(comparisons: int, budget: float) -> dict[str, Any]:
 
 
 def slower(comparisons: int, budget: float) -> dict[str, Any]:
-    """The same spinning kernel, three per cent longer on the solution's side."""
+    """The same addition over three per cent more time's worth of elements on the solution's side, 50 µs to 1 ms.
+
+    One kernel, so that no gap between launches is timed; elements are fine enough to slow it exactly. What was planted
+    is measured by the baseline's process alone, both lengths in turns, and printed beside what the clock found.
+    """
     rows, lengths = [], [0.05, 0.1, 0.2, 0.5, 1.0]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        body = "torch.cuda._sleep(arguments[1])\n        return arguments[0] + 1"
-        bench = Bench(folder, body, stack)
-        low, high = (_spin_ms(bench, cycles) for cycles in (50_000, 550_000))
-        per_cycle, fixed = (high - low) / 500_000, low - 50_000 * (high - low) / 500_000
+        bench = Bench(folder, "return arguments[0] + 1", stack)
+        few, many = 1 << 24, 1 << 27
+        low, high = (_add_ms(bench, count) for count in (few, many))
+        per_element, fixed = (high - low) / (many - few), low - few * (high - low) / (many - few)
         for number, length in enumerate(lengths):
-            base_cycles = round((length - fixed) / per_cycle)
-            slow_cycles = round((1.03 * length - fixed) / per_cycle)
-            ours = bench.trial(f"[torch.rand(16), {slow_cycles}]", f"slow{number}")
-            theirs = bench.trial(f"[torch.rand(16), {base_cycles}]", f"base{number}")
+            counts = [round((factor * length - fixed) / per_element) for factor in (1.0, 1.03)]
+            theirs, ours = (
+                bench.trial(f"[torch.rand({count})]", f"{name}{number}")
+                for count, name in zip(counts, ("base", "slow"), strict=True)
+            )
+            planted = _planted(bench, theirs, ours)
             with bench.stands(ours, theirs) as (new, base):
                 for repeat in range(max(1, comparisons // len(lengths))):
                     ratio = bench.compared(new, base, budget, 5000 + 100 * number + repeat)
-                    rows.append({"ms": length, **_ratio(ratio)})
+                    rows.append({"ms": length, "planted": planted, **_ratio(ratio)})
                 times = [base.call().device_ms[0] for _ in range(9)]
-            _print(f"{length * 1e3:>7.0f} µs +3 %", times, [row for row in rows if row["ms"] == length])
+            said = f"{length * 1e3:.0f} µs +{100 * planted - 100:.2f} %"
+            _print(said, times, [row for row in rows if row["ms"] == length])
     found = sum(row["verdict"] == statistics.SLOWER for row in rows)
     need = math.ceil(0.95 * len(rows))
     print(f"slower: {found} of {len(rows)} recognised as SLOWER (at least {need} must be)\n")
@@ -272,12 +287,29 @@ def wall() -> dict[str, Any]:
     return {"rows": rows, "met": all(row["seconds"] <= row["limit"] and row["code"] in (0, 1) for row in rows)}
 
 
-def _spin_ms(bench: Bench, cycles: int) -> float:
-    trial = bench.trial(f"[torch.rand(16), {cycles}]", f"spin{cycles}")
+def _add_ms(bench: Bench, count: int) -> float:
+    trial = bench.trial(f"[torch.rand({count})]", f"add{count}")
     with bench.stands(trial, trial) as (_, base):
         for _ in range(5):
             base.call()
-        return statistics.median([base.call().device_ms[0] for _ in range(15)])
+        return statistics.median([base.call().device_ms[0] for _ in range(25)])
+
+
+def _planted(bench: Bench, short: Trial, long: Trial) -> float:
+    """Time ratio of two inputs in the baseline's process, called in turns, with memory placed anew now and then."""
+    one, two = Stand(bench.baseline, short, 1), Stand(bench.baseline, long, 2)
+    bench.baseline.prepare(Variant("eager"), one.inputs)
+    bench.baseline.select("eager")
+    ratios = []
+    for _ in range(8):
+        one.inputs.move()
+        two.inputs.move()
+        pairs = [(one.call().device_ms[0], two.call().device_ms[0]) for _ in range(15)]
+        ratios.append(statistics.median([b for _, b in pairs]) / statistics.median([a for a, _ in pairs]))
+    for stand in (one, two):
+        stand.inputs.release()
+        stand.outputs.release()
+    return statistics.median(ratios)
 
 
 def _empty_pair_ms(device: torch.device) -> float:

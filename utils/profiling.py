@@ -105,6 +105,7 @@ def main(argv: Sequence[str]) -> int:
             precision_class=done.precision.get("class"),
             tolerance=Tolerance(asked.atol, asked.rtol),
             tolerances=done.study.tolerances if done.study else {},
+            random=done.trials is not None and done.trials.random_differs,
             record={
                 "verdict": done.verdict,
                 "reasons": done.reasons,

@@ -64,6 +64,9 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--require-sandbox", action="store_true", help="fail when a layer of the sandbox cannot be had")
     parser.add_argument("--json", metavar="FILE", help="write the record with every measured number")
+    parser.add_argument(
+        "--note", metavar="TEXT", help="what you expect of this version; kept in the workspace's history"
+    )
     parser.add_argument("--verbose", action="store_true", help="also the solution's output, sandbox layers and times")
     return parser.parse_args(argv)
 
@@ -94,11 +97,17 @@ def main(argv: Sequence[str]) -> int:
     )
     with console.progress("verifying") as status:
         done = verify(request, status.update if status is not None else lambda text: None)
+    from utils import history
     from utils.judge import report
 
+    written = report.envelope(request, done)
     if options.json:
-        record.write(options.json, report.envelope(request, done))
+        record.write(options.json, written)
     report.show(done, options.verbose)
+    workspace = done.solution.workspace
+    unkept = history.append(workspace.root if workspace else done.solution.path.parent, written, options.note)
+    if unkept:
+        console.say(unkept, "warn")
     return YES if done.passed else NO
 
 

@@ -9,12 +9,7 @@ import pytest
 from attack_corpus import SOLUTIONS, Attack, Outcome, corpus, missed
 
 # What the judge does not see yet, each with what goes wrong. Strict: an attack that is refused must leave this list.
-OPEN = {
-    "random_attenuated_signal": "the test of distributions lets 40 % of the signal get lost under louder noise",
-    "random_noise_shared": "elements are compared one by one: that noise is shared between them is not seen",
-    "rule_dispatch_modes_off": "neither reading nor recording sees vars(torch)[...] with dispatch modes disabled",
-    "rule_recorder_replaced": "the recorder is found through a traceback and replaced",
-}
+OPEN: dict[str, str] = {}
 
 
 def _marked(attack: Attack) -> Any:

@@ -19,11 +19,6 @@ ROOT = Path(__file__).resolve().parents[2]
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-def _open(reason: str) -> pytest.MarkDecorator:
-    """An attack that still succeeds: once it is refused, this mark must go."""
-    return pytest.mark.xfail(strict=True, reason=reason)
-
-
 def _workspace(folder: Path, solution: str, problem: str = "linear") -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(PROBLEMS / f"{problem}.py", folder / "model.py")
@@ -50,8 +45,8 @@ def _command(folder: Path, *options: str, cwd: Path = ROOT, **variables: str) ->
 @pytest.mark.parametrize(
     "solution, problem, encoding",
     [
-        pytest.param("error_hostile_message", "linear", "utf-8", marks=_open("escape sequences reach the terminal")),
-        pytest.param("error_lone_surrogates", "linear", "utf-8", marks=_open("printing raises UnicodeEncodeError")),
+        ("error_hostile_message", "linear", "utf-8"),
+        ("error_lone_surrogates", "linear", "utf-8"),
         ("error_odd_keys", "pair", "ascii"),
     ],
 )
@@ -136,7 +131,7 @@ class ModelNew(nn.Module):
 
 @pytest.mark.parametrize(
     "sandbox",
-    [True, pytest.param(False, marks=_open("without the sandbox a rewritten model.py is judged, and passes"))],
+    [True, False],
 )
 def test_the_problem_that_was_asked_about_is_the_one_that_is_judged(sandbox: bool, tmp_path: Path) -> None:
     """H34: while it is imported, the solution rewrites model.py so that zeros are right.
@@ -171,7 +166,6 @@ def _staged_twice(folder: Path, between: Callable[[Path], None]) -> None:
     second.remove()
 
 
-@_open("the judge touches .writable through a link that an earlier run left in its cache")
 def test_a_link_left_in_the_cache_is_not_written_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cache outlives the run and belongs to the solution; the judge, who may be root, must not follow it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -180,7 +174,6 @@ def test_a_link_left_in_the_cache_is_not_written_through(tmp_path: Path, monkeyp
     assert not outside.exists()
 
 
-@_open("the judge removes files called lock behind a link that an earlier run left in its cache")
 def test_a_link_left_in_the_cache_is_not_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same with torch_extensions, where locks of interrupted builds are removed."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -240,7 +233,6 @@ def test_no_answer_makes_the_judge_itself_fail(op: str, changes: dict[str, Any])
         check_reply(op, answer)
 
 
-@_open("folders below /opt, /usr and the like are never hidden")
 def test_a_workspace_below_a_system_folder_is_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """H24: model.py must be out of reach wherever the workspace lies, in /opt/project as well as at home."""
     from types import SimpleNamespace
@@ -256,7 +248,6 @@ def test_a_workspace_below_a_system_folder_is_hidden(tmp_path: Path, monkeypatch
     assert str(project) in sandbox.hidden(stage, sandbox.Policy(hide=(project,)))
 
 
-@_open("an end of file is taken for bytes")
 def test_a_runner_that_is_gone_is_not_accused_of_sending_bytes() -> None:
     """C24: a process that died between two questions has ended; it did not interfere with the protocol."""
     import socket

@@ -331,7 +331,7 @@ def test_a_seed_replays_a_run(tmp_path: Path) -> None:
             "Model.forward failed",
         ),
         (
-            "class Model(nn.Module):\n    def forward(self, x):\n        return x\ndef get_inputs():\n    "
+            "class Model(nn.Module):\n    def forward(self, x):\n        return torch.zeros(1)\ndef get_inputs():\n    "
             "return [{1}]\n",
             "cannot be handed to another process",
         ),

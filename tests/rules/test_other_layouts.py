@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from utils.judge import staging
 from utils.problem.solution import find_solution
 from utils.rules import static_violations
+from utils.rules.run import built_modules
 
 INLINE = '''import torch
 import torch.nn as nn
@@ -131,3 +133,22 @@ def test_torch_beside_a_triton_kernel(tmp_path):
     assert breaches(tmp_path, TRITON.replace("    return y\n", "    return torch.relu(y)\n")) == [
         ("forward-compute", 20)
     ]
+
+
+def test_what_the_runner_built_of_an_inline_solution_is_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "solution"
+    folder.mkdir()
+    (folder / "solution.py").write_text(INLINE)
+    solution = find_solution(None, folder / "solution.py")
+    assert built_modules(solution) == []
+    stage = staging.prepare(solution, None, folder / "solution.py")
+    try:
+        built = stage.cache / "torch_extensions" / "matmul" / "matmul.so"
+        built.parent.mkdir(parents=True)
+        built.touch()
+        assert built_modules(solution) == [built]
+    finally:
+        stage.remove()
+    (folder / "solution.py").write_text(INLINE + "# another solution\n")
+    assert built_modules(solution) == []

@@ -13,6 +13,7 @@ from utils.problem.solution import Solution
 from utils.rules import RULES, static_violations
 from utils.rules.cpp_compute import cpp_compute_violations
 from utils.rules.cpp_source import CppSource
+from utils.rules.internals import guard_violations
 from utils.rules.kernel_files import _torch_in_cu
 from utils.rules.libraries import source_violations
 from utils.rules.streams import stream_positions, stream_violations
@@ -47,6 +48,7 @@ def test_cpp(path):
     found = [
         *cpp_compute_violations(source),
         *source_violations(source),
+        *guard_violations(source),
         *stream_violations(source, stream_positions([source])),
         *_torch_in_cu([source]),
     ]

@@ -75,6 +75,16 @@ MEMOISED = """
         return self.kept[x.data_ptr()].clone()
 """
 
+BY_ROWS = """
+    rows = set()
+
+    def forward(self, x):
+        fresh = {tuple(row.tolist()) for row in x} - self.rows
+        print(len(fresh), "new", flush=True)
+        self.rows |= fresh
+        return torch.tanh(x) * self.scale
+"""
+
 FORGETFUL = """
     calls = 0
 
@@ -159,6 +169,70 @@ def test_an_honest_solution_is_timed_and_its_timed_calls_are_compared(side_of):
     assert all(sample > 0 for sample in batch.samples)
     assert batch.wall > sum(batch.samples) / 1e3
     assert side.checked >= 1
+
+
+def test_requests_of_compared_calls_look_like_all_others_and_no_inputs_come_twice(side_of, baseline):
+    side, (session, stand) = side_of(HONEST), baseline
+    trusted = BaselineSide(stand, session, Variant("eager"))
+    asked, values, seeds = [], set(), set()
+
+    def watch(one):
+        ask = one.session._ask
+
+        def noted(op, request, timeout=None):
+            if op == "call":
+                asked.append(request)
+                (group,) = one.inputs._groups.values()
+                values.add((id(one), group.pristine.numpy().tobytes()))
+                seeds.add((id(one), request["seed"]))
+            return ask(op, request, timeout)
+
+        return noted
+
+    kept = session._ask
+    side.stand.session._ask = watch(side.stand)
+    session._ask = watch(stand)
+    try:
+        for _ in range(2):
+            side.run(20)
+            trusted.run(20)
+    finally:
+        session._ask = kept
+    assert len(asked) == len(values) == len(seeds) == 80
+    assert side.checked >= 2
+    changing = {"seed", "poison", "inputs", "deliver", "spans", "outputs"}
+    assert {json.dumps({k: v for k, v in r.items() if k not in changing}, sort_keys=True) for r in asked[:20]} == {
+        json.dumps({k: v for k, v in r.items() if k not in changing}, sort_keys=True) for r in asked
+    }
+
+
+def test_a_row_kept_from_an_earlier_call_is_no_use(side_of):
+    """Row by row the inputs are new as well: a solution that computes only rows it has not seen computes all."""
+    side = side_of(BY_ROWS)
+    side.run(10)
+    assert side.stand.session.process.output.text().count("64 new") == 10
+
+
+def test_a_reference_that_wants_its_inputs_as_drawn_gets_them(tmp_path):
+    (tmp_path / "model.py").write_text(
+        PROBLEM.replace("return torch.tanh(x)", "torch.linalg.cholesky(x)\n        return torch.tanh(x)").replace(
+            "torch.randn(64, 128)", "(lambda a: a @ a.T + 1e-3 * torch.eye(128))(torch.randn(128, 128))"
+        )
+    )
+    trial = Trial(load_problem(tmp_path / "model.py"), torch.device("cpu"), 5)
+    for seed in range(4):
+        trial.renew(seed)
+        trial.answered(trial.values, 1)
+
+
+def test_inputs_that_require_gradients_change_too(tmp_path):
+    (tmp_path / "model.py").write_text(PROBLEM.replace("randn(64, 128)", "randn(64, 128, requires_grad=True)"))
+    trial = Trial(load_problem(tmp_path / "model.py"), torch.device("cpu"), 5)
+    before = trial.values[0].detach().clone()
+    trial.renew(1234)
+    assert trial.values[0].requires_grad
+    assert not torch.equal(before, trial.values[0])
+    assert not trial.stateful
 
 
 def test_a_memoised_answer_is_found_among_timed_calls(side_of):

@@ -5,6 +5,8 @@ tricks that change nothing (a persisting L2, a sleep before the work) must simpl
 neighbours of each trick must pass, and be the SAME.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
@@ -122,6 +124,15 @@ REFUSED = {
 }
 
 NOT_FASTER = {
+    "an answer kept by content": """
+    kept = {}
+
+    def forward(self, x):
+        key = (x[:64].sum().item(), x[-64:].sum().item())
+        if key not in self.kept:
+            self.kept[key] = torch.tanh(x) + 1
+        return self.kept[key]
+""",
     # struct cudaAccessPolicyWindow: base, bytes, ratio, hit property (persisting), miss property (streaming).
     "a persisting L2": """
     class Window(ctypes.Structure):
@@ -213,32 +224,46 @@ def baseline(folder, trial):
     session.close()
 
 
-@pytest.fixture
-def judged(folder, trial, baseline):
-    """Rounds of a solution against eager: (verdict, witness). Raises what the clock raises."""
-    opened = []
+@pytest.fixture(scope="module")
+def started(folder, request):
+    """A process for every solution that this run asks for: each takes seconds to start, so they start side by side."""
+    bodies = {**REFUSED, **NOT_FASTER, **HONEST}
+    wanted = {item.callspec.params["name"] for item in request.session.items if item.path == request.path}
+    sessions = {}
+    for name in sorted(wanted):
+        path = folder / f"{name.replace(' ', '_').replace(',', '')}.py"
+        path.write_text(HEAD + bodies[name])
+        sessions[name] = TimedSession(find_solution(None, path), "cuda:0", policy=Policy(hide=(folder,)))
+    with ThreadPoolExecutor(6) as pool:
+        ready = {name: pool.submit(session.ready) for name, session in sessions.items()}
+        yield sessions, ready
+        for session in sessions.values():
+            pool.submit(session.close)
 
-    def judge(body):
-        path = folder / "solution.py"
-        path.write_text(HEAD + body)
-        session = TimedSession(find_solution(None, path), "cuda:0", policy=Policy(hide=(folder,)))
-        opened.append(session)
-        session.ready()
-        side = SolutionSide(Stand(session, trial, 3), 3, Tolerance(1e-2, 1e-2))
-        taken = rounds.sample(side, [baseline], budget=1.5, seed=4, decisive=[baseline.name])
+
+@pytest.fixture
+def judged(trial, baseline, started):
+    """Rounds of a solution against eager: (verdict, witness). Raises what the clock raises."""
+    sessions, ready = started
+
+    def judge(name):
+        ready[name].result()
+        side = SolutionSide(Stand(sessions[name], trial, 3), 3, Tolerance(1e-2, 1e-2))
+        try:
+            taken = rounds.sample(side, [baseline], budget=0.6, seed=4, decisive=[baseline.name])
+        finally:
+            sessions[name].close()
         around = witness.surroundings(taken.batches(baseline.name))
         ratio = statistics.ratio(taken.samples(side.name), taken.samples(baseline.name))
         return statistics.verdict(ratio), witness.judge(taken.batches(side.name), around)
 
-    yield judge
-    for session in opened:
-        session.close()
+    return judge
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_work_hidden_from_the_timer_is_refused(judged, name):
     try:
-        verdict, found = judged(REFUSED[name])
+        verdict, found = judged(name)
     except (NotSame, rounds.SideFailed) as refused:
         assert str(refused)
         return
@@ -248,7 +273,7 @@ def test_work_hidden_from_the_timer_is_refused(judged, name):
 @pytest.mark.parametrize("name", NOT_FASTER)
 def test_what_changes_nothing_is_not_called_faster(judged, name):
     try:
-        verdict, _ = judged(NOT_FASTER[name])
+        verdict, _ = judged(name)
     except (NotSame, rounds.SideFailed):
         return
     assert verdict != statistics.FASTER
@@ -256,7 +281,7 @@ def test_what_changes_nothing_is_not_called_faster(judged, name):
 
 @pytest.mark.parametrize("name", HONEST)
 def test_honest_neighbours_pass(judged, name):
-    verdict, found = judged(HONEST[name])
+    verdict, found = judged(name)
     assert found.agrees, found.sentence
     if name == "the reference":
         assert verdict in (statistics.SAME, statistics.UNSURE)

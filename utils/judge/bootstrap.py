@@ -17,6 +17,7 @@ import platform
 import resource
 import signal
 import socket
+import stat
 import sys
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ _AT_FDCWD, _AT_RECURSIVE, _MOUNT_ATTR_RDONLY = -100, 0x8000, 1
 _SYS_LANDLOCK_CREATE, _SYS_LANDLOCK_ADD, _SYS_LANDLOCK_RESTRICT = 444, 445, 446
 _LANDLOCK_READ = 1 << 0 | 1 << 2 | 1 << 3  # execute, read files, list folders
 _LANDLOCK_OF_FILES = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14  # what applies to a file rather than a folder
-_SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc", "/opt", "/sys", "/run", "/nix", "/var/lib")
+_SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc", "/opt", "/sys", "/nix", "/var/lib")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -66,6 +67,8 @@ def main(fd: int) -> None:
             report.had("no new privileges")
         if "private file system" in report.lacks:
             _restrict_files(orders, report)
+        _restrict_signals(report)
+    _clear_locks(orders["stale_locks"])
     # The change of user cleared it; if the judge died meanwhile, nobody waits for the runner.
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     channel.send({"n": orders["n"], "had": report.layers, "lacking": report.lacks}, timeout=10)
@@ -138,7 +141,7 @@ def _mounts(orders: dict[str, Any]) -> None:
             _mask(
                 folder,
                 {path: fd for path, fd in keeps.items() if _inside(path, folder)},
-                private=folder in orders["private"],
+                private=orders["private_bytes"] if folder in orders["private"] else None,
             )
     for path, fd in writable.items():
         _bind(path, fd)
@@ -148,13 +151,13 @@ def _mounts(orders: dict[str, Any]) -> None:
         os.close(fd)
 
 
-def _mask(folder: str, keeps: dict[str, int], private: bool) -> None:
-    """An empty file system over `folder`, holding only `keeps`; writable for everyone when `private`."""
-    mode, size = ("1777", "8g") if private else ("0755", "16m")
+def _mask(folder: str, keeps: dict[str, int], private: int | None) -> None:
+    """An empty file system over `folder`, holding only `keeps`; writable for everyone when `private` (its bytes)."""
+    mode, size = ("0755", "16m") if private is None else ("1777", str(private))
     _mount("tmpfs", folder, "tmpfs", _MS_NOSUID | _MS_NODEV, f"mode={mode},size={size}")
     for path, fd in sorted(keeps.items(), key=lambda item: item[0].count("/")):
         _bind(path, fd)
-    if not private:
+    if private is None:
         _mount(None, folder, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
 
 
@@ -217,7 +220,7 @@ def _restrict_files(orders: dict[str, Any], report: Report) -> None:
         _pack_ = 1
         _fields_ = [("allowed", ctypes.c_uint64), ("fd", ctypes.c_int32)]
 
-    version = _libc.syscall(_SYS_LANDLOCK_CREATE, None, ctypes.c_size_t(0), 1)
+    version = _landlock_version()
     if version < 1:
         report.lacking("file access by Landlock", _reason(ctypes.get_errno()))
         return
@@ -239,8 +242,58 @@ def _restrict_files(orders: dict[str, Any], report: Report) -> None:
         return
     os.close(ruleset)
     report.had("file access by Landlock")
+    # Landlock only adds what may be opened: a folder below one of the system's cannot be taken out again.
+    open_ = [folder for folder in orders["mask"] if any(_inside(folder, path) for path in _SYSTEM)]
+    if open_:
+        report.lacking("hiding of the problem", f"{open_[0]} lies in a system folder, and no mounts may be made")
     if version >= 4 and "network isolation" in report.lacks:
         report.had("no TCP, by Landlock")
+
+
+def _restrict_signals(report: Report) -> None:
+    """Where the runner shares its user with the judge and the person's shell: Landlock can refuse signals to them."""
+    version = _landlock_version()
+    if "own user" in report.layers or ("file access by Landlock" in report.layers and version >= 6):
+        return
+
+    class Ruleset(ctypes.Structure):
+        _fields_ = [(name, ctypes.c_uint64) for name in ("files", "network", "scoped")]
+
+    if version < 6:
+        report.lacking("protection from signals", f"this kernel ({platform.release()}) has no Landlock that does it")
+        return
+    rules = Ruleset(0, 0, 2)
+    ruleset = _libc.syscall(_SYS_LANDLOCK_CREATE, ctypes.byref(rules), ctypes.c_size_t(24), 0)
+    if ruleset < 0 or _libc.syscall(_SYS_LANDLOCK_RESTRICT, ruleset, 0) != 0:
+        report.lacking("protection from signals", _reason(ctypes.get_errno()))
+        return
+    os.close(ruleset)
+    report.had("protection from signals")
+
+
+def _landlock_version() -> int:
+    """The version of Landlock's interface, -1 where the kernel lacks it or it is switched off."""
+    return int(_libc.syscall(_SYS_LANDLOCK_CREATE, None, ctypes.c_size_t(0), 1))
+
+
+def _clear_locks(folder: str | None) -> None:
+    """Removes the lock files of interrupted builds: torch waits for ever for one whose process is dead.
+
+    Done with the rights of the runner, and through no link: what lies in `folder` was left by an earlier run.
+    """
+    if folder is None:
+        return
+    only = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+    with contextlib.suppress(OSError):
+        top = os.open(folder, only)
+        for name in os.listdir(top):
+            with contextlib.suppress(OSError):
+                build = os.open(name, only, dir_fd=top)
+                try:
+                    os.unlink("lock", dir_fd=build)
+                finally:
+                    os.close(build)
+        os.close(top)
 
 
 def _limits(limits: dict[str, int]) -> None:
@@ -267,9 +320,12 @@ def _drop_user(orders: dict[str, Any], report: Report) -> None:
     for folder in orders["owned"]:
         # What an earlier run left in its cache may be deeper than Python can walk; it then stays that run's.
         with contextlib.suppress(OSError, RecursionError):
-            for top, folders, files in os.walk(folder):
+            for _, folders, files, top in os.fwalk(folder):
                 for name in (".", *folders, *files):
-                    os.chown(Path(top) / name, uid, uid, follow_symlinks=False)
+                    # A second name of a file may be one outside.
+                    status = os.stat(name, dir_fd=top, follow_symlinks=False)
+                    if stat.S_ISDIR(status.st_mode) or status.st_nlink == 1:
+                        os.chown(name, uid, uid, dir_fd=top, follow_symlinks=False)
     try:
         os.setgroups(orders["groups"])
         os.setresgid(uid, uid, uid)

@@ -7,6 +7,8 @@ import signal
 from dataclasses import dataclass, field
 from typing import Any
 
+from utils.present.visible import visible
+
 # CUDA errors after which the context of the process is lost, as they appear in messages.
 _FATAL = (
     "illegal memory access",
@@ -68,7 +70,11 @@ def fatal_error(message: str) -> str | None:
 def raised(where: str, error: dict[str, Any]) -> RunnerFailed:
     """What the solution raised, from the runner's description of it."""
     kind, message, line = error["type"], error["message"], error["line"]
-    first = " ".join(message.split())
+    if not kind.isidentifier():
+        # A class may be given any name, one that reads like a line of ours among them.
+        kind = visible(" ".join(kind.split()), keep="")
+    line = visible(line, keep="")
+    first = visible(" ".join(message.split()), keep="")
     first = first if len(first) <= 400 else first[:397] + "..."
     at = f" at {line}" if line else ""
     fault = fatal_error(message)

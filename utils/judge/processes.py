@@ -28,6 +28,41 @@ def _memfds(pid: int) -> list[tuple[int, int]]:
     return found
 
 
+def resident(pid: int) -> int:
+    """Bytes of a process in memory, with everything it shares; 0 when it is gone."""
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def proportional(pid: int) -> int:
+    """Bytes of a process in memory, a page shared by n processes counted as 1/n; all of it where that is not told."""
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) << 10
+    return resident(pid)
+
+
+def control_group_limits(root: Path = Path("/sys/fs/cgroup"), groups: Path = Path("/proc/self/cgroup")) -> list[int]:
+    """Limits on memory, in bytes, of the control groups this process is in (version 1 and 2), where there are any."""
+    limits = []
+    with contextlib.suppress(OSError, ValueError):
+        for line in groups.read_text().splitlines():
+            _, kinds, name = line.split(":", 2)
+            if kinds and "memory" not in kinds.split(","):
+                continue
+            top, file = (root / "memory", "memory.limit_in_bytes") if kinds else (root, "memory.max")
+            # In a container the group may be named as the host sees it; its own limits then lie at the top.
+            group = top / name.lstrip("/")
+            for folder in (group, *group.parents):
+                with contextlib.suppress(OSError, ValueError):
+                    limits.append(int((folder / file).read_text()))
+                if folder == top:
+                    break
+    return [limit for limit in limits if limit > 0]
+
+
 def descendants(pid: int) -> list[int]:
     """`pid` and its children's children, by the kernel's own lists."""
     found, queue = [], [pid]

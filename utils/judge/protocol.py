@@ -83,9 +83,19 @@ class Channel:
         return message, fds
 
     def idle(self) -> bool:
-        """Whether nothing waits to be read: what must hold before a request is sent."""
+        """Whether nothing waits to be read: what must hold before a request is sent. Raises Closed at its end."""
         ready, _, _ = select.select([self._socket], [], [], 0)
-        return not ready
+        if not ready:
+            return True
+        try:
+            waiting = self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return True
+        except OSError:
+            raise Closed from None
+        if not waiting:
+            raise Closed
+        return False
 
     def _read(self, count: int, deadline: float | None, fds: list[int]) -> bytes:
         parts = bytearray()

@@ -21,7 +21,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from utils.judge.processes import command, descendants, memory_files, processes, reap
+from utils.judge.processes import command, descendants, memory_files, processes, proportional, reap, resident
 from utils.judge.protocol import Channel, Closed, ProtocolError, TimedOut, nonce
 from utils.judge.staging import Stage, home_folder
 from utils.present.outcome import CannotTell
@@ -30,6 +30,14 @@ from utils.problem.workspace import ROOT
 # Folders no mask may cover: without them no process starts.
 _SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc", "/opt", "/proc", "/sys", "/dev", "/nix")
 _PRIVATE = ("/tmp", "/var/tmp", "/dev/shm")
+_PRIVATE_BYTES = 8 << 30
+# The person's terminals, and the sockets of the system's services: nothing that computes needs them. The exceptions
+# are where some systems keep the driver's libraries, or everything.
+_UNNEEDED = ("/dev/pts", "/run")
+_RUN_KEPT = tuple(
+    Path("/run") / name
+    for name in ("nvidia", "nvidia-persistenced", "opengl-driver", "current-system", "booted-system", "wrappers")
+)
 _LIMITS = {"RLIMIT_CORE": 0, "RLIMIT_NOFILE": 65536, "RLIMIT_FSIZE": 16 << 30}
 # What the runner's environment takes over from the judge's: where CUDA and the compilers are, and which GPUs.
 _ENVIRONMENT = (
@@ -233,7 +241,6 @@ class Process:
 
     def _watch(self) -> None:
         """Looks at the memory of the runner's processes twenty times a second and ends them beyond the limit."""
-        page = os.sysconf("SC_PAGE_SIZE")
         rounds = files = 0
         pids: list[int] = [self.pid]
         while not self._watching.wait(0.05):
@@ -243,13 +250,12 @@ class Process:
             elif rounds % 4 == 0:
                 pids = descendants(self.pid)
             rounds += 1
-            used = 0
-            for pid in pids:
-                with contextlib.suppress(OSError, IndexError, ValueError):
-                    used += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * page
             if rounds % 4 == 1:
                 files = memory_files(pids) + self._private_files()
-            used += files
+            used = sum(map(resident, pids)) + files
+            # What children share with their parent counts once; to know takes a walk through their page tables.
+            if len(pids) > 1 and used > self.memory_peak:
+                used = sum(map(proportional, pids)) + files
             self.memory_peak = max(self.memory_peak, used)
             if self._policy.memory_limit is not None and used > self._policy.memory_limit:
                 self.memory_exceeded = True
@@ -307,7 +313,7 @@ class Output:
 def _orders(
     stage: Stage, policy: Policy, uid: int | None, entry: list[str], variables: dict[str, str]
 ) -> dict[str, object]:
-    keep, mask = needed(stage), hidden(stage, policy)
+    keep, mask = [*needed(stage), *(path for path in _RUN_KEPT if _there(path))], [*hidden(stage, policy), *_UNNEEDED]
     private = [folder for folder in _PRIVATE if Path(folder).is_dir()]
     home, temporary = stage.root / "home", stage.root / "tmp"
     path = os.environ.get("PATH", "/usr/bin:/bin")
@@ -334,6 +340,8 @@ def _orders(
         "keep": sorted({str(path) for path in keep}),
         "mask": [*mask, *private],
         "private": private,
+        "private_bytes": min(_PRIVATE_BYTES, policy.memory_limit or _PRIVATE_BYTES),
+        "stale_locks": str(stage.cache / "torch_extensions") if stage.lock else None,
         "writable": [str(home), str(temporary), str(stage.cache)],
         "owned": [str(home), str(temporary), str(stage.cache)],
         "limits": _LIMITS,
@@ -348,7 +356,7 @@ def import_path(stage: Stage) -> list[str]:
     paths = []
     for entry in sys.path:
         folder = Path(entry).resolve()
-        if entry and folder.exists() and not _is_workspace(folder) and folder not in stage.sources:
+        if entry and _there(folder) and not _is_workspace(folder) and folder not in stage.sources:
             paths.append(str(Path(entry).absolute()))
     return paths
 
@@ -375,14 +383,22 @@ def needed(stage: Stage) -> list[Path]:
                 # A toolkit is more than its bin folder.
                 named.append(Path(found).resolve().parent.parent)
     both = {path.absolute() for path in named} | {path.resolve() for path in named}
-    return sorted(path for path in both if path.exists() and path != Path("/") and not _is_workspace(path))
+    return sorted(path for path in both if _there(path) and path != Path("/") and not _is_workspace(path))
+
+
+def _there(path: Path) -> bool:
+    """Whether a path exists as far as this user may know."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def hidden(stage: Stage, policy: Policy) -> list[str]:
     """Folders replaced by empty ones: homes, the repository, the workspace, and what only their owner may enter."""
     folders = {home_folder(), Path("/root"), Path("/home"), ROOT, *stage.sources, *policy.hide}
     folders |= {blocked for path in needed(stage) if (blocked := _first_closed(path)) is not None}
-    return sorted(str(path) for path in folders if path.is_dir() and not _holds_system(path))
+    return sorted(str(path) for path in folders if _there(path) and path.is_dir() and not _holds_system(path))
 
 
 def _first_closed(path: Path) -> Path | None:
@@ -395,10 +411,10 @@ def _first_closed(path: Path) -> Path | None:
 
 
 def _holds_system(folder: Path) -> bool:
+    """Whether a folder is or contains one of the system's; one inside them (/opt/project, say) can be masked."""
     folder = folder.resolve()
-    return any(
-        Path(system) == folder or folder in Path(system).parents or Path(system) in folder.parents for system in _SYSTEM
-    )
+    systems = {path for system in _SYSTEM for path in (Path(system), Path(system).resolve())}
+    return any(system == folder or folder in system.parents for system in systems)
 
 
 def _is_workspace(folder: Path) -> bool:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,11 +119,16 @@ class Session:
 
     # ---- life ----------------------------------------------------------------------------------------------------
 
-    def ready(self) -> dict[str, Any]:
-        """Waits until the runner stands and has imported the solution; its facts (versions, device, flags)."""
+    def ready(self, before_import: Callable[[], object] | None = None) -> dict[str, Any]:
+        """Waits until the runner stands and has imported the solution; its facts (versions, device, flags).
+
+        before_import: waited for before anything of the solution runs: what must not be open to it is read by then.
+        """
         self.process.settle_in(timeout=60.0)
         request: dict[str, Any] = {"device": self.device_name, "folder": str(self.stage.solution)}
         self.facts = self._ask("hello", request, timeout=max(120.0, self.timeout))
+        if before_import is not None:
+            before_import()
         request = {"file": self.stage.entry.name, "path": import_path(self.stage), "hidden": list(_REFERENCE)}
         self.facts["after import"] = self._ask("import", request, timeout=max(_IMPORT_TIMEOUT, self.timeout))
         self.stage.unlock()

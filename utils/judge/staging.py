@@ -7,12 +7,14 @@
 
 The problem file is never among them. The copies belong to the judge and are read-only for the runner, so that what ran
 is what was hashed. Compilers' caches (load_inline, Triton) live outside, one folder per content of the solution: a
-second run is quick, and no solution can leave anything for another.
+second run is quick, and no solution can leave anything for another. That folder and its lock are the judge's; the one
+below it, `kept`, is the runner's, and whatever a run left there is never followed, written or removed by the judge.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import fcntl
 import hashlib
 import importlib.machinery
@@ -20,6 +22,7 @@ import importlib.util
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -250,32 +253,38 @@ def _place() -> Path:
 
 
 def _cache(content: str, root: Path) -> Path:
-    """The cache folder for a solution of this content, this interpreter and torch; private where none can be kept."""
+    """The cache folder for a solution of this content, this interpreter and torch; private where none can be kept.
+
+    Only the folder above it is written to here: what lies inside may be links that an earlier run left.
+    """
     spec = importlib.util.find_spec("torch")
     torch_version = Path(spec.origin).with_name("version.py").read_bytes() if spec and spec.origin else b""
     key = hashlib.sha256(json.dumps([content, sys.version, _digest(torch_version), os.geteuid()]).encode()).hexdigest()[
         :32
     ]
-    base = Path(os.environ.get("XDG_CACHE_HOME") or home_folder() / ".cache") / "kernel-workbench" / "solutions"
+    base = Path(os.environ.get("XDG_CACHE_HOME") or home_folder() / ".cache") / "kernel-workbench" / "compiled"
     for folder in (base / key, root / "cache"):
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            probe = folder / ".writable"
-            probe.touch()
-            probe.unlink()
-            return folder
+            folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+            status = folder.lstat()
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+                continue
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+            kept = folder / "kept"
+            with contextlib.suppress(FileExistsError):
+                kept.mkdir(mode=0o755)
+            if stat.S_ISDIR(kept.lstat().st_mode):
+                return kept
         except OSError:
             continue
     raise CannotTell(f"cannot write to {root}; set TMPDIR to a folder with free space")
 
 
 def _locked(cache: Path) -> list[int]:
-    """Waits until no other run compiles into this cache, and clears what an interrupted one left locked."""
-    fd = os.open(cache.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    """Waits until no other run compiles into this cache. The bootstrap then clears what an interrupted one left."""
+    fd = os.open(cache.parent / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     fcntl.flock(fd, fcntl.LOCK_EX)
-    # torch waits for ever for a lock file whose process is dead; under our own lock every one of them is.
-    for stale in cache.glob("torch_extensions/*/lock"):
-        stale.unlink(missing_ok=True)
     return [fd]
 
 

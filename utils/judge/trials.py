@@ -104,7 +104,7 @@ class Trials:
         on_first: Callable[[list[torch.Tensor]], None] | None = None,
         progress: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self._session, self._problem, self._settings = session, problem, settings
+        self.session, self._problem, self._settings = session, problem, settings
         self.tolerances, self.default = tolerances, Tolerance(settings.atol, settings.rtol)
         self.findings = findings
         self._random_forward = random_
@@ -133,6 +133,10 @@ class Trials:
                 failed.details.setdefault("trial", number)
                 raise
 
+    @property
+    def train(self) -> bool:
+        return self._settings.train
+
     # ---- one trial -------------------------------------------------------------------------------------------------
 
     def _trial(self, number: int, anew: bool) -> None:
@@ -140,12 +144,12 @@ class Trials:
         if anew or self.reference is None:
             self.reference = Reference(
                 self._problem,
-                self._session.device,
+                self.session.device,
                 seed=seeds["construct"],
                 train=self._settings.train,
                 small=self._settings.small,
             )
-            done = self._session.construct(
+            done = self.session.construct(
                 self.reference.init_arguments, seed=seeds["construct"], train=self._settings.train
             )
             self._note_ops(done["ops"])
@@ -159,9 +163,9 @@ class Trials:
         x = references.drawn(self._problem, seeds["x"], self._settings.small)
         y, label = self._second(number, x, seeds["y"])
         recorded = self._random.randint(1, 3)
-        inputs = self._session.put(x)
+        inputs = self.session.put(x)
         try:
-            frugal = self._session.frugal
+            frugal = self.session.frugal
             first, expected = self._call(
                 record, 1, "x", inputs, seeds["call"], recorded == 1, hold=None if frugal else number
             )
@@ -186,15 +190,15 @@ class Trials:
                 record, 3, "x again" if frugal else "x moved", inputs, seeds["call"], recorded == 3
             )
             self._repeatable(record, first, third, before_second, again, given)
-            late = self._session.settle()
+            late = self.session.settle()
             if late:
                 self.findings.fail("launch", f"a kernel launch failed and was not checked: {late}", trial=number)
             self._compare_state(record, reference)
             self._before = (x, before_second)
         finally:
-            if self._session.alive:
+            if self.session.alive:
                 inputs.release()
-                self._session.drop(held=[number])
+                self.session.drop(held=[number])
             record.first = None
         self.last_inputs = x
 
@@ -218,20 +222,20 @@ class Trials:
         if self.outputs is None or structure.bare(self.outputs.expected) != structure.bare(tree):
             if self.outputs is not None:
                 self.outputs.release()
-            self.outputs = self._session.expect(tree)
+            self.outputs = self.session.expect(tree)
         self.outputs.expected = tree
         made = CallRecord(record.number, call, label)
         record.calls.append(made)
         at = {"trial": record.number, "call": call}
         try:
-            called = self._session.call(
+            called = self.session.call(
                 inputs,
                 self.outputs,
                 seed=seed,
                 record=recorded,
                 hold=hold,
                 delay_us=self._random.choice(_DELAYS_US),
-                flush=self._session.device.type == "cuda",
+                flush=self.session.device.type == "cuda",
             )
         except RunnerFailed as failed:
             failed.details.update(at)
@@ -255,7 +259,7 @@ class Trials:
         if not self._random_forward or made.compared.structure:
             return False
         seed = (self.records[-1].seeds["y"] >> 8) + 1000 * made.call
-        agreement = same_distribution(self._session, self.reference, inputs, self.outputs, seed=seed)
+        agreement = same_distribution(self.session, self.reference, inputs, self.outputs, seed=seed)
         self.findings.add("note" if agreement.holds else "fail", "random", agreement.sentence, **at)
         if agreement.holds:
             self.random_differs = True
@@ -347,7 +351,7 @@ class Trials:
     # ---- parts -----------------------------------------------------------------------------------------------------
 
     def _load(self, reference: Reference) -> None:
-        done = self._session.load(reference.state())
+        done = self.session.load(reference.state())
         self._note_ops(done["ops"])
         for name, how in done["differs"].items():
             if how.startswith("is held as"):
@@ -372,7 +376,7 @@ class Trials:
             inputs.rewrite(values)
         except ValueError:
             inputs.release()
-            return self._session.put(values)
+            return self.session.put(values)
         return inputs
 
     def _kept(self, made: CallRecord) -> list[torch.Tensor] | None:
@@ -396,9 +400,9 @@ class Trials:
         assert self.outputs is not None
         if structure.bare(self.outputs.expected) != structure.bare(tree):
             self.outputs.release()
-            self.outputs = self._session.expect(tree)
+            self.outputs = self.session.expect(tree)
         paths = [path for path, _ in structure.tensors(tree)]
-        copied = self._session.again(held, self.outputs)
+        copied = self.session.again(held, self.outputs)
         for index, (one, kept) in enumerate(zip(expected, before, strict=True)):
             if not _same(one, kept) or index >= len(copied):
                 continue  # the reference's own result does not survive either
@@ -456,9 +460,9 @@ class Trials:
         if not names:
             return
         values = [state[name].detach() for name in names]
-        outputs = self._session.expect(references.describe(values))
+        outputs = self.session.expect(references.describe(values))
         try:
-            missing = set(self._session.state(outputs, names))
+            missing = set(self.session.state(outputs, names))
             for name, value, slot in zip(names, values, outputs.tensors(), strict=True):
                 if name in missing:
                     self.findings.fail("buffers", f"after the calls ModelNew no longer has the buffer {name}")

@@ -44,6 +44,8 @@ class Findings:
         self._seen: set[tuple[str, str]] = set()
 
     def add(self, level: str, kind: str, sentence: str, **where: Any) -> None:
+        # A finding is one line: words of the solution in it must not look like a line of their own.
+        sentence = " ".join(sentence.splitlines())
         if (kind, sentence) not in self._seen:
             self._seen.add((kind, sentence))
             self.all.append(Finding(level, kind, sentence, **where))

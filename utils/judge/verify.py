@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from utils.judge.devices import Place, choose
 from utils.judge.extension import Extension, check_covers, find_extension, simulated_extension
 from utils.judge.failure import RunnerFailed
+from utils.judge.processes import control_group_limits
 from utils.judge.sandbox import Policy
 from utils.judge.session import Session
 from utils.judge.staging import digest, harness_digest
@@ -105,20 +106,26 @@ def verify(
         hide=(problem_path.parent,),
     )
     progress("starting the runner")
-    session = Session(
-        solution, place.device, module=extension.path if extension else None, policy=policy, timeout=request.timeout
-    )
+    # Taken before anything of the solution runs: where the sandbox is lacking it could write to both.
+    before = {"harness": harness_digest(), "problem": digest(problem_path)}
+
+    def start() -> Session:
+        module = extension.path if extension else None
+        return Session(solution, place.device, module=module, policy=policy, timeout=request.timeout)
+
+    session = start()
     session.budget = max(_WHOLE, 20 * request.timeout)
     findings = Findings()
     seed = request.seed if request.seed is not None else secrets.randbits(62)
     done = Verification("FAIL", [], findings, place, solution, problem_path, seed)
-    ready = _InBackground(session.ready)
+    loaded = threading.Event()
+    ready = _InBackground(lambda: session.ready(loaded.wait))
     again = False
     rules = _InBackground(lambda: _static(solution, problem_path))
     try:
         with session:
             clock.lap("start")
-            _judge(request, session, ready, problem_path, extension, done, progress, clock, frugal)
+            _judge(request, session, start, ready, loaded, problem_path, extension, done, progress, clock, frugal)
             if session.alive:
                 session.close()
             for name in sorted(set(session.left_behind)):
@@ -148,12 +155,14 @@ def verify(
         again = True
     finally:
         session.close()
+        loaded.set()
         done.output = session.process.output.text()
         done.sandbox = {
             "layers": session.process.layers.had,
             "lacking": session.process.layers.lacking,
             "memory_peak": session.process.memory_peak,
         }
+    _unchanged(before, problem_path, session, findings)
     if again:
         # Once more, with less held at a time: what ran out may have been the judge's share.
         rules.result()
@@ -166,7 +175,7 @@ def verify(
     done.facts = session.facts
     progress("reading the sources")
     _rules(request, session, done, rules.result())
-    done.digests = {"harness": harness_digest(), "problem": digest(problem_path), **session.stage.digests}
+    done.digests = {**before, **session.stage.digests}
     done.reasons = reasons(findings.all)
     done.verdict = "FAIL" if findings.failed else "PASS"
     clock.lap("end")
@@ -174,10 +183,35 @@ def verify(
     return done
 
 
+def _unchanged(before: dict[str, str], path: Path, session: Session, findings: Findings) -> None:
+    """Whether the problem and the workbench are still what they were before the solution ran.
+
+    Where the runner could not write to them, somebody else did: the verdict is about what was read then. Where it
+    could, nothing can be said. Raises CannotTell.
+    """
+    changed = []
+    if not path.is_file() or digest(path) != before["problem"]:
+        changed.append(str(path))
+    if harness_digest() != before["harness"]:
+        changed.append("a file of the workbench")
+    if not changed:
+        return
+    layers = session.process.layers.had
+    if "private file system" in layers or "file access by Landlock" in layers:
+        findings.warn("changed", f"{' and '.join(changed)} changed meanwhile; the verdict is about the state before")
+        return
+    raise CannotTell(
+        f"{' and '.join(changed)} changed while the solution ran, and nothing kept the solution from doing it: no "
+        "verdict; put the file right, and run again with the sandbox"
+    )
+
+
 def _judge(
     request: Request,
     session: Session,
+    start: Callable[[], Session],
     ready: _InBackground,
+    loaded: threading.Event,
     path: Path,
     extension: Extension | None,
     done: Verification,
@@ -203,6 +237,7 @@ def _judge(
         check_covers(extension, torch.cuda.get_device_capability(), torch.cuda.get_device_name())
     before = _flags(torch)
     problem = load_problem(path)
+    loaded.set()
     for name in _restore(torch, before):
         findings.note("flags", f"{path.name} sets {name} when it is imported; it was put back")
     settings = Settings(request.trials, request.atol, request.rtol, done.seed, request.train, place.small)
@@ -234,7 +269,7 @@ def _judge(
     clock.lap("trials")
     if not findings.failed:
         progress("probing")
-        done.probes = probes.run(trials, session, findings)
+        done.probes = probes.run(trials, session, findings, start)
     clock.lap("probes")
 
 
@@ -260,7 +295,10 @@ def _rules(request: Request, session: Session, done: Verification, static: list[
         from utils.rules.elf import read_shared_object
         from utils.rules.object_symbols import object_violations
 
-        for module in sorted(session.stage.cache.glob("torch_extensions/*/*.so")):
+        cache = session.stage.cache.resolve()
+        for module in sorted(cache.glob("torch_extensions/*/*.so")):
+            if not module.is_file() or not module.resolve().is_relative_to(cache):
+                continue  # a link to elsewhere, or something that is no file
             violations += object_violations(read_shared_object(module))
     # The simulator's stand-ins for cuBLAS and cuDNN are ATen: what it dispatches is no evidence against the solution.
     if done.trials is not None and not done.simulated:
@@ -292,8 +330,9 @@ def _out_of_memory() -> type[BaseException]:
 
 
 def _default_memory_limit() -> int:
-    """Nine tenths of the machine's memory: enough for any honest solution, and the machine stays alive."""
-    return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 0.9)
+    """Nine tenths of the memory this process may have: enough for any honest solution, and the machine stays alive."""
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return int(min([machine, *control_group_limits()]) * 0.9)
 
 
 def _flags(torch: Any) -> dict[str, Any]:

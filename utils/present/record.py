@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from utils.present.outcome import CannotTell
+from utils.present.visible import encodable
 
 VERSION = 1
 
@@ -50,16 +51,19 @@ def envelope(
 
 
 def plain(value: Any) -> Any:
-    """`value` with what strict JSON lacks replaced: NaN and infinities become strings, paths strings, tuples lists."""
+    """`value` with what strict JSON lacks replaced: NaN and infinities become strings, paths strings, tuples lists.
+
+    Halves of surrogate pairs are written out: strict readers refuse them.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {encodable(str(key)): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(item) for item in value]
-    if isinstance(value, (str, int, float, bool)) or value is None:
+    if isinstance(value, (int, float, bool)) or value is None:
         return value
-    return str(value)
+    return encodable(str(value))
 
 
 def write(path: str | os.PathLike[str], record: Mapping[str, Any]) -> None:

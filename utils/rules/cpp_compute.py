@@ -94,7 +94,11 @@ _SHARED = {
 _DTYPES = re.compile(
     r"\bk(Float|Double|Half|BFloat16|Int|Long|Short|Char|Byte|Bool|Float16|Float32|Float64|Int8|Int16|Int32|Int64|UInt8|Float8\w*)\b|\bat::ScalarType::|\btorch::ScalarType::|\.dtype\(\)|scalar_type\(\)"
 )
-_PYTHON_CALLS = re.compile(r"^Py(Run|Eval|Import|Object_Call|Object_GetAttr)\w*$")
+_PYTHON_CALLS = re.compile(
+    r"^_?Py(Run_|Eval_(?!SaveThread|RestoreThread|ThreadsInitialized)|Import|Number_|Sequence_|Sys_Get|Mapping_|Frame_|Gen_|CFunction_Call|"
+    r"Object_(Call|GetAttr|GenericGetAttr|Vectorcall|RichCompare|GetItem|SetItem|GetIter|Str|Repr))\w*$"
+)
+_PYTHON_OBJECT = re.compile(r"^(const )?(py|pybind11)::(function|object|handle|cpp_function)\b")
 _LOADERS = {"dlopen", "dlsym", "dlmopen", "system", "popen", "fork", "execv", "execve", "execvp", "posix_spawn"}
 _ARITHMETIC = {"+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>", "<", ">", "<=", ">=", "==", "!="}
 _ASSIGNING = {"+=", "-=", "*=", "/=", "&=", "|=", "^="}
@@ -112,6 +116,10 @@ class _Names:
     aliases: dict[str, str] = field(default_factory=dict)
     opened: bool = False  # using namespace torch / at
     pasting: set[str] = field(default_factory=set)
+    # Macros that stand for a name: `#define AT at`.
+    macros: dict[str, str] = field(default_factory=dict)
+    # Variables that hold objects of Python's.
+    objects: set[str] = field(default_factory=set)
 
 
 def cpp_compute_violations(source: CppSource) -> list[Violation]:
@@ -163,6 +171,10 @@ class _Reader:
         elif node.type == "using_declaration" and "namespace" in text(node).split():
             if re.search(r"namespace\s+(::)?(torch|at)\b", text(node)):
                 self.names.opened = True
+        elif node.type == "preproc_def":
+            name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+            if name is not None and value is not None and re.fullmatch(r"(::)?\w+(\s*::\s*\w+)*", text(value).strip()):
+                self.names.macros[text(name)] = _flat(text(value).strip())
         elif node.type == "preproc_function_def":
             name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
             if name is not None and value is not None and "##" in text(value):
@@ -264,10 +276,18 @@ class _Reader:
     def parts(self, node: Node) -> list[str]:
         """A possibly qualified name as its parts, aliases of namespaces resolved."""
         name = re.sub(r"<.*>", "", _flat(text(node)))
-        parts = [part for part in name.split("::") if part]
+        parts = [inner for part in name.split("::") if part for inner in self.unmacro(part).split("::") if inner]
         if parts and parts[0] in self.names.aliases:
             parts = self.names.aliases[parts[0]].split("::") + parts[1:]
         return parts or [""]
+
+    def unmacro(self, name: str) -> str:
+        """What a macro that stands for a name stands for, in the end; other names as they are."""
+        for _ in range(8):
+            if name not in self.names.macros:
+                break
+            name = self.names.macros[name]
+        return name
 
     # -- judging -------------------------------------------------------------------------------------------------
 
@@ -306,6 +326,7 @@ class _Reader:
             owner, name = _field(function)
             if owner is None:
                 return
+            name = self.unmacro(name)
             tensor = self.is_tensor(owner) or text(owner) in self.names.pointers
             words = text(arguments) if arguments is not None else ""
             if name in self.names.pasting:
@@ -356,6 +377,8 @@ class _Reader:
         sides = [node.child_by_field_name("left"), node.child_by_field_name("right")]
         if any(side is not None and self.is_tensor(side) for side in sides):
             self._report(CPP_COMPUTE.id, node, f"C++ applies {text(operator)} to tensors, compute of torch's")
+        elif text(operator) not in {"==", "!="} and any(_is_python_object(side) for side in sides):
+            self._report(CPP_HIDDEN.id, node, f"C++ calls back into Python (operator {text(operator)})")
 
     def _assigning(self, node: Node) -> None:
         operator = node.child_by_field_name("operator")
@@ -374,8 +397,12 @@ class _Reader:
             return
         body = text(value)
         given = set(re.findall(r"\w+", text(parameters))) if parameters is not None else set()
-        for match in re.finditer(r"\b(torch|at)\s*::\s*([\w:\s]+)", body):
-            parts = [match.group(1), *[part.strip() for part in match.group(2).split("::") if part.strip()]]
+        spaces = {name for name in self.names.macros if self.unmacro(name) in {"torch", "at"}} | {"torch", "at"}
+        for match in re.finditer(rf"\b({'|'.join(sorted(spaces))})\s*::\s*([\w:\s]+)", body):
+            parts = [
+                self.unmacro(match.group(1)),
+                *[self.unmacro(part.strip()) for part in match.group(2).split("::") if part.strip()],
+            ]
             if parts[-1] in given or "##" in body[match.start() :]:
                 self._report(CPP_HIDDEN.id, node, f"a macro puts together what follows {parts[0]}::")
             elif _compute_name(parts):
@@ -386,6 +413,12 @@ class _Reader:
 
     def _hidden(self) -> None:
         for node in walk(self.source.root):
+            if node.type in {"declaration", "parameter_declaration"}:
+                kind = node.child_by_field_name("type")
+                if kind is not None and _PYTHON_OBJECT.match(_flat(text(kind))):
+                    for child in node.children_by_field_name("declarator"):
+                        self.names.objects.add(_declared(child)[0] or "")
+        for node in walk(self.source.root):
             if node.type != "call_expression":
                 continue
             function = node.child_by_field_name("function")
@@ -393,13 +426,13 @@ class _Reader:
                 continue
             parts = self.parts(function)
             name = parts[-1]
-            if _PYTHON_CALLS.match(name) or (
-                parts[0] in {"py", "pybind11"}
-                and (
-                    name in {"eval", "exec", "eval_file"} or parts[-2:] in (["module_", "import"], ["module", "import"])
-                )
-            ):
+            given = function.type == "identifier" and name in self.names.objects
+            run = name in {"eval", "exec", "eval_file"}
+            imported = parts[-2:] in (["module_", "import"], ["module", "import"])
+            if given or _PYTHON_CALLS.match(name) or (parts[0] in {"py", "pybind11"} and (run or imported)):
                 self._report(CPP_HIDDEN.id, node, f"C++ calls back into Python ({name})")
+            elif function.type == "field_expression" and _field(function)[1] == "attr" and not _is_module(node):
+                self._report(CPP_HIDDEN.id, node, "C++ calls back into Python (attr)")
             elif len(parts) == 1 and name in _LOADERS:
                 self._report(CPP_HIDDEN.id, node, f"C++ reaches code that is not in its sources ({name})")
             elif name in {"findSchema", "findSchemaOrThrow", "findOp"} or (
@@ -438,6 +471,24 @@ def _compute_name(parts: list[str]) -> str | None:
     ):
         return last
     return None
+
+
+def _is_python_object(node: Node | None) -> bool:
+    """Whether an operand is plainly an object of Python's: `py::cast(x)`, `py::object(...)`."""
+    if node is None or node.type != "call_expression":
+        return False
+    function = node.child_by_field_name("function")
+    said = _flat(text(function)) if function is not None else ""
+    return (
+        re.match(r"^(py|pybind11)::(cast|object|reinterpret_borrow|reinterpret_steal)(<(py|pybind11)::\w+>)?$", said)
+        is not None
+    )
+
+
+def _is_module(node: Node) -> bool:
+    """Whether `m.attr("name")` is only assigned to, as a module's constant is."""
+    above = node.parent
+    return above is not None and above.type == "assignment_expression" and above.child_by_field_name("left") == node
 
 
 def _flat(said: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from utils.present.outcome import CannotTell
 from utils.problem.solution import Solution, parse
 from utils.rules.allowed_ops import ATEN, dispatched_base
+from utils.rules.internals import INTERNALS
 from utils.rules.python_compute import EARLY, HEAVY
 from utils.rules.python_values import base
 from utils.rules.rule import Violation, rule
@@ -48,6 +49,10 @@ def dispatched_violations(ops: Sequence[Mapping[str, Any]], solution: Solution, 
     for entry in ops:
         space, name = dispatched_base(str(entry.get("op", "")))
         phase = entry.get("phase", "forward")
+        if space == "harness":
+            sentence = "the record of torch's operators was switched off while the solution ran"
+            found.append(Violation(INTERNALS.id, sentence, solution.path, None, str(entry["op"]), INTERNALS.mend))
+            continue
         plain = base(name)
         if space not in _OTHERS or (space == "aten" and name in ATEN):
             continue

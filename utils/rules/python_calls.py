@@ -61,6 +61,27 @@ _DYNAMIC = {"exec", "eval", "compile", "__import__"}
 _BUILTINS_ON_TENSORS = {"sum", "abs", "max", "min", "pow", "round", "divmod"}
 # What load_inline returns: its functions are the solution's own, whatever they are called.
 _INLINE = "inline_extension"
+# Special methods that run without being named, once an object of the class is at hand.
+_IMPLIED = (
+    "__iter__", "__next__", "__hash__", "__len__", "__bool__", "__enter__", "__exit__", "__del__", "__index__",
+    "__int__", "__float__", "__format__", "__getitem__", "__contains__",
+)  # fmt: skip
+_SPECIAL_OF = {
+    "str": ("__str__", "__repr__"), "repr": ("__repr__",), "format": ("__format__", "__str__"), "hash": ("__hash__",),
+    "len": ("__len__",), "bool": ("__bool__", "__len__"), "iter": ("__iter__",), "list": ("__iter__", "__next__"),
+    "tuple": ("__iter__", "__next__"), "next": ("__next__",), "int": ("__int__", "__index__"), "float": ("__float__",),
+    "print": ("__str__", "__repr__"),
+}  # fmt: skip
+# Code that is not in the file: made from bytes, or fetched from another one.
+_UNREADABLE = {
+    "types.FunctionType", "types.CodeType", "types.LambdaType", "marshal.loads", "marshal.load", "runpy.run_path",
+    "runpy.run_module", "code.InteractiveInterpreter", "codeop.compile_command", "builtins.exec",
+    "importlib.machinery.SourceFileLoader",
+}  # fmt: skip
+_UNREADABLE_IN_FORWARD = {
+    "pickle.loads", "pickle.load", "pickle.Unpickler", "_pickle.loads", "_pickle.load", "torch.load", "dill.loads",
+    "cloudpickle.loads",
+}  # fmt: skip
 _FOLLOWED_CONTAINERS = {"Sequential", "ModuleList"}
 
 
@@ -133,9 +154,19 @@ class Calls(Expressions):
         return Tensor() if isinstance(result, Unknown) else result
 
     def _construct(self, cls: Class, arguments: list[Value], keywords: dict[str, Value]) -> Value:
-        init = self.method(cls, "__init__")
-        if isinstance(init, Function) and self.context != "types":
-            self.run(init, [Instance(cls), *arguments], keywords)
+        if self.context == "types":
+            return Instance(cls)
+        for keyword in cls.node.keywords:
+            if keyword.arg == "metaclass":
+                meta = self.quietly(keyword.value, cls.scope)
+                method = self.method(meta, "__call__") if isinstance(meta, Class) else None
+                if isinstance(method, Function):
+                    self.run(method, [cls, *arguments], keywords)
+        for name, first in (("__new__", cls), ("__init__", Instance(cls))):
+            method = self.method(cls, name)
+            if isinstance(method, Function):
+                self.run(method, [first, *arguments], keywords)
+        self.implied(Instance(cls), _IMPLIED)
         return Instance(cls)
 
     def _call_builtin(self, name: str, arguments: list[Value], node: ast.Call) -> Value:
@@ -149,8 +180,21 @@ class Calls(Expressions):
                 return Name(str(first.const).split(".")[0])
             self.emit("hidden", name, node)
             return UNKNOWN
-        if name in {"globals", "locals", "vars"}:
+        if name in {"staticmethod", "classmethod"}:
+            return first
+        if name == "globals":
+            return Builtin("globals()")
+        if name == "vars" and arguments:
+            return self._attribute(node, first, "__dict__")
+        if name in {"locals", "vars"}:
             return UNKNOWN
+        if name == "type" and isinstance(first, Tensor) and len(arguments) == 1:
+            return Name("torch.Tensor")
+        if name == "type" and isinstance(first, Instance) and len(arguments) == 1:
+            return first.cls
+        if name in _SPECIAL_OF:
+            for argument in arguments:
+                self.implied(argument, _SPECIAL_OF[name])
         if name in _BUILTINS_ON_TENSORS:
             inside = [item for value in arguments for item in (value.items if isinstance(value, Many) else (value,))]
             if any(isinstance(value, Tensor) for value in inside):
@@ -184,6 +228,22 @@ class Calls(Expressions):
     def _call_name(self, path: str, arguments: list[Value], keywords: dict[str, Value], node: ast.Call | None) -> Value:
         root = path.split(".")[0]
         last = path.split(".")[-1]
+        where: ast.AST = node or self.file.tree
+        if last == "__getattribute__" and isinstance(node, ast.Call):
+            owned = [*([] if len(arguments) > 1 else [Name(path.rpartition(".")[0])]), *arguments]
+            return self._getattr("getattr", owned, node)
+        if path == "inspect.getattr_static" and isinstance(node, ast.Call):
+            return self._getattr("getattr", arguments, node)
+        holder, _, method = path.rpartition(".")
+        if holder.endswith(".__dict__") or holder == "sys.modules":
+            label = arguments[0] if arguments else UNKNOWN
+            entry = self.from_table(Name(holder), label, where) if method in {"get", "__getitem__", "pop"} else None
+            if entry is None and holder.startswith("torch."):
+                self.emit("hidden", "__dict__", where)
+            return entry or UNKNOWN
+        if path in _UNREADABLE or (path in _UNREADABLE_IN_FORWARD and self.context == "forward"):
+            self.emit("hidden", path, where)
+            return UNKNOWN
         if path in {"functools.partial", "collections.OrderedDict"} and arguments:
             return arguments[0]
         if path in {"importlib.import_module", "importlib.__import__"}:
@@ -214,6 +274,8 @@ class Calls(Expressions):
         name = name.strip("_")
         if name in {"itemgetter", "attrgetter", "methodcaller"}:
             label = arguments[0] if arguments else UNKNOWN
+            if name != "itemgetter" and not (isinstance(label, Plain) and label.known):
+                self.emit("hidden", name, node or self.file.tree)
             if name != "itemgetter" and isinstance(label, Plain) and label.known and is_compute(str(label.const)):
                 self.emit("torch", str(label.const), node or self.file.tree)
             return UNKNOWN
@@ -226,6 +288,10 @@ class Calls(Expressions):
         self, path: str, last: str, arguments: list[Value], keywords: dict[str, Value], node: ast.Call | None
     ) -> Value:
         where = node or self.file.tree
+        if last == "register_parametrization":
+            # From now on reading the parameter runs the parametrization.
+            self.forward_hooks += arguments[2:3] or [v for k, v in keywords.items() if k == "parametrization"]
+            return UNKNOWN
         name = torch_compute(path)
         if name is not None:
             self._computed(name, where)
@@ -256,6 +322,14 @@ class Calls(Expressions):
     ) -> Value:
         owner, name = method.owner, method.name
         where: ast.AST = node or self.file.tree
+        if name == "__getattribute__" and isinstance(node, ast.Call):
+            return self._getattr("getattr", arguments if len(arguments) > 1 else [owner, *arguments], node)
+        if name in {"get", "__getitem__", "pop"} and arguments:
+            entry = self.from_table(owner, arguments[0], where)
+            if entry is not None:
+                return entry
+        if isinstance(owner, Builtin) and owner.name == "globals()":
+            return UNKNOWN
         if isinstance(owner, Builtin):
             return self._call_super(name, arguments, keywords, node)
         if isinstance(owner, Plain):

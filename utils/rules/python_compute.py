@@ -52,6 +52,12 @@ _MOVING = {"detach", "copy", "clone", "data"}
 def forward_violations(reader: Reader) -> list[Violation]:
     """forward-compute, cpu-fallback and hidden-code, reached from forward."""
     found = []
+    if reader.model_new is None and "ModelNew" in reader.file.bindings:
+        binding = reader.file.bindings["ModelNew"][-1]
+        words = reader.text(binding)
+        sentence = "ModelNew is made by an expression, not written as a class"
+        mend = "write class ModelNew(nn.Module) with its forward"
+        found.append(Violation(HIDDEN.id, sentence, reader.file.path, getattr(binding, "lineno", None), words, mend))
     for event in reader.events["forward"]:
         if event.kind == "cpu":
             found.append(_violation(CPU.id, event, f"forward takes its data to the CPU ({event.name})", CPU.mend))

@@ -236,10 +236,14 @@ class Expressions(ABC):
             path = f"{owner.path}.{name}"
             self._refer(path, node)
             return Name(path)
+        if isinstance(owner, Tensor) and name == "__class__":
+            return Name("torch.Tensor")
         if isinstance(owner, LocalModule):
             return self.top_level(owner.file, name) or UNKNOWN
         if isinstance(owner, Instance):
             found = self.attribute_of(owner.cls, name)
+            if isinstance(found, Unknown) and not name.startswith("__"):
+                found = self._asked_for(owner, name)
             if isinstance(found, Name):
                 self._refer(found.path, node)
             if isinstance(found, Unknown):
@@ -270,9 +274,53 @@ class Expressions(ABC):
             return Method(owner, name)
         return Method(UNKNOWN, name)
 
+    def _asked_for(self, owner: Instance, name: str) -> Value:
+        """What the class's own __getattr__ or __getattribute__ gives for `name`."""
+        for special in ("__getattribute__", "__getattr__"):
+            method = self.method(owner.cls, special)
+            if isinstance(method, Function):
+                found = self.run(method, [owner, Plain(name, True)], {})
+                if not isinstance(found, Unknown):
+                    return found
+        return UNKNOWN
+
+    def from_table(self, owner: Value, label: Value, node: ast.AST) -> Value | None:
+        """The entry `label` of a namespace read as a table (`torch.__dict__`, `vars(self)`, sys.modules), if it is one.
+
+        A name of torch's that cannot be read is hidden code.
+        """
+        known = isinstance(label, Plain) and label.known and isinstance(label.const, str)
+        if isinstance(owner, Name) and owner.path == "sys.modules":
+            if known:
+                assert isinstance(label, Plain)
+                return Name(str(label.const))
+            return UNKNOWN
+        if isinstance(owner, Builtin) and owner.name == "globals()":
+            if known:
+                assert isinstance(label, Plain)
+                return self._name(ast.copy_location(ast.Name(str(label.const), ast.Load()), node), Scope())
+            self.emit("hidden", "globals", node)
+            return UNKNOWN
+        inner: Value | None = None
+        if isinstance(owner, Name) and owner.path.endswith(".__dict__"):
+            inner = Name(owner.path.removesuffix(".__dict__"))
+        elif isinstance(owner, Method) and owner.name == "__dict__":
+            inner = owner.owner
+        if inner is None:
+            return None
+        if known:
+            assert isinstance(label, Plain)
+            return self._attribute(node, inner, str(label.const))
+        if isinstance(inner, (Tensor, LocalModule)) or (isinstance(inner, Name) and inner.path.startswith("torch")):
+            self.emit("hidden", "__dict__", node)
+        return UNKNOWN
+
     def _subscript(self, node: ast.Subscript, scope: Scope) -> Value:
         owner = self.value(node.value, scope)
         index = self.evaluate(node.slice, scope)
+        entry = self.from_table(owner, index, node)
+        if entry is not None:
+            return entry
         if isinstance(owner, Many):
             if (
                 isinstance(index, Plain)
@@ -308,10 +356,19 @@ class Expressions(ABC):
             return Tensor()
         return PLAIN
 
+    def implied(self, value: Value, names: tuple[str, ...]) -> None:
+        """Runs special methods that the interpreter calls on an object of a class of the solution's."""
+        if isinstance(value, Instance) and self.context != "types":
+            for name in names:
+                method = self.method(value.cls, name)
+                if isinstance(method, Function):
+                    self.run(method, [value], {})
+
     def _joined(self, node: ast.JoinedStr, scope: Scope) -> Value:
         said = ""
         for part in node.values:
             value = self.evaluate(part.value if isinstance(part, ast.FormattedValue) else part, scope)
+            self.implied(value, ("__format__", "__str__", "__repr__"))
             if not (isinstance(value, Plain) and value.known):
                 return PLAIN
             said += str(value.const)

@@ -81,8 +81,9 @@ class Reader(Calls):
         self.weight_hooks: list[Value] = []
         self.forward_hooks: list[Value] = []
         self.model_new = self._class("ModelNew")
-        if self.model_new is not None:
-            self._read(self.model_new)
+        self._late_attributes()
+        for cls in self._classes("ModelNew"):
+            self._read(cls)
 
     # -- files and top-level names ------------------------------------------------------------------------------
 
@@ -203,6 +204,33 @@ class Reader(Calls):
         self.context = "types"
         value = self.top_level(self.file, name)
         return value if isinstance(value, Class) else None
+
+    def _classes(self, name: str) -> list[Class]:
+        """Every class that the top-level name is bound to, one after another or in branches."""
+        found = [] if self.model_new is None else [self.model_new]
+        for binding in self.file.bindings.get(name, []):
+            value = self._bound(self.file, name, binding) if isinstance(binding, ast.ClassDef) else None
+            if isinstance(value, Class) and value not in found:
+                found.append(value)
+        return found
+
+    def _late_attributes(self) -> None:
+        """`ModelNew.f = ...` and `setattr(ModelNew, "f", ...)` outside the class set attributes of it."""
+        for file in list(self.files.values()):
+            self.file = file
+            for node in ast.walk(file.tree):
+                pairs: list[tuple[ast.expr, str, ast.expr]] = []
+                if isinstance(node, ast.Assign):
+                    pairs = [(t.value, t.attr, node.value) for t in node.targets if isinstance(t, ast.Attribute)]
+                elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setattr":
+                    label = node.args[1] if len(node.args) == 3 else None
+                    if isinstance(label, ast.Constant) and isinstance(label.value, str):
+                        pairs = [(node.args[0], label.value, node.args[2])]
+                for owner, name, value in pairs:
+                    cls = self.quietly(owner, file.scope) if isinstance(owner, ast.Name) else None
+                    if isinstance(cls, Class) and name not in FORWARD_ROOTS:
+                        cls.attributes.setdefault(name, []).append((value, None))
+        self.file = next(iter(self.files.values()))
 
     def bases(self, cls: Class) -> list[Value]:
         return [self.quietly(base, cls.scope) for base in cls.node.bases]
@@ -332,6 +360,8 @@ class Reader(Calls):
                 values.append(annotated(said))
             elif isinstance(default, ast.Constant) and default.value is not None:
                 values.append(PLAIN)
+            elif default is not None and not isinstance(default, ast.Constant):
+                values.append(self.value(default, self.file.scope))
             else:
                 values.append(Tensor())
         return values
@@ -341,6 +371,16 @@ class Reader(Calls):
         found = []
         for file in list(self.files.values()):
             for node in ast.walk(file.tree):
+                if (
+                    isinstance(node, ast.Call)
+                    and isinstance(node.func, ast.Name)
+                    and node.func.id == "setattr"
+                    and len(node.args) == 3
+                    and isinstance(node.args[1], ast.Constant)
+                    and node.args[1].value in FORWARD_ROOTS
+                    and isinstance(self.quietly(node.args[0], file.scope), Class)
+                ):
+                    found.append(self.evaluate(node.args[2], file.scope))
                 if not isinstance(node, ast.Assign):
                     continue
                 for target in node.targets:
@@ -385,11 +425,21 @@ class Reader(Calls):
     def _parameters(self, function: Function, arguments: list[Value], keywords: dict[str, Value], scope: Scope) -> None:
         spec = function.node.args
         positional = [*spec.posonlyargs, *spec.args]
+        defaults: dict[str, ast.expr] = {
+            argument.arg: default
+            for argument, default in [
+                *zip(reversed(positional), reversed(spec.defaults), strict=False),
+                *((a, d) for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None),
+            ]
+            if not isinstance(default, ast.Constant)
+        }
         for index, argument in enumerate(positional):
             if index < len(arguments):
                 value = arguments[index]
             elif argument.arg in keywords:
                 value = keywords[argument.arg]
+            elif argument.arg in defaults:
+                value = self.value(defaults[argument.arg], function.scope)
             elif argument.annotation is not None:
                 value = annotated(ast.unparse(argument.annotation))
             else:
@@ -399,7 +449,10 @@ class Reader(Calls):
             rest = tuple(arguments[len(positional) :])
             scope.names[spec.vararg.arg] = Many(rest) if rest else UNKNOWN
         for argument in spec.kwonlyargs:
-            scope.names[argument.arg] = keywords.get(argument.arg, UNKNOWN)
+            default = defaults.get(argument.arg)
+            scope.names[argument.arg] = keywords.get(argument.arg) or (
+                self.value(default, function.scope) if default is not None else UNKNOWN
+            )
         if spec.kwarg:
             scope.names[spec.kwarg.arg] = UNKNOWN
 
@@ -469,13 +522,42 @@ class Reader(Calls):
                     name = alias.asname or (alias.name.split(".")[0] if isinstance(node, ast.Import) else alias.name)
                     scope.names[name] = self.imported(node, name)
             case ast.Match():
-                self.evaluate(node.subject, scope)
+                subject = self.evaluate(node.subject, scope)
                 for case in node.cases:
+                    self._match(case.pattern, subject, scope)
+                    self.evaluate(case.guard, scope)
                     self._block(case.body, scope, returns)
             case ast.Assert() | ast.Raise() | ast.Delete():
                 for child in ast.iter_child_nodes(node):
                     if isinstance(child, ast.expr) and not isinstance(node, ast.Delete):
                         self.evaluate(child, scope)
+
+    def _match(self, pattern: ast.pattern, value: Value, scope: Scope) -> None:
+        """Binds the names of a pattern; a class pattern reads attributes of the subject."""
+        match pattern:
+            case ast.MatchAs():
+                if pattern.pattern is not None:
+                    self._match(pattern.pattern, value, scope)
+                if pattern.name:
+                    scope.names[pattern.name] = value
+            case ast.MatchStar():
+                if pattern.name:
+                    scope.names[pattern.name] = Many((value,))
+            case ast.MatchOr():
+                for inner in pattern.patterns:
+                    self._match(inner, value, scope)
+            case ast.MatchSequence():
+                parts = self.items(value)
+                for index, inner in enumerate(pattern.patterns):
+                    self._match(inner, parts[index] if index < len(parts) else parts[0], scope)
+            case ast.MatchMapping():
+                for inner in pattern.patterns:
+                    self._match(inner, self.items(value)[0], scope)
+            case ast.MatchClass():
+                for inner in pattern.patterns:
+                    self._match(inner, value, scope)
+                for name, inner in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True):
+                    self._match(inner, self._attribute(inner, value, name), scope)
 
     def _assign(self, targets: list[ast.expr], value: Value, scope: Scope) -> None:
         for target in targets:

@@ -79,10 +79,20 @@ def collect_attributes(cls: Class) -> None:
                         and target.value.id == me
                     ):
                         cls.attributes.setdefault(target.attr, []).append((node.value, function))
+                    elif (
+                        isinstance(target, ast.Subscript)
+                        and _is_own_table(target.value, me)
+                        and isinstance(target.slice, ast.Constant)
+                        and isinstance(target.slice.value, str)
+                    ):
+                        cls.attributes.setdefault(target.slice.value, []).append((node.value, function))
             elif isinstance(node, ast.AnnAssign) and node.value is not None:
                 target = node.target
                 if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == me:
                     cls.attributes.setdefault(target.attr, []).append((node.value, function))
+            elif isinstance(node, ast.Call) and (table := _updated(node, me)) is not None:
+                for name, value in table:
+                    cls.attributes.setdefault(name, []).append((value, function))
             elif isinstance(node, ast.Call) and (list_name := _appended_to(node, me)):
                 cls.attributes.setdefault(list_name + "[]", []).append((node.args[-1], function))
             elif isinstance(node, ast.Call) and len(node.args) >= 2:
@@ -94,9 +104,19 @@ def collect_attributes(cls: Class) -> None:
                     if isinstance(called, ast.Name)
                     else ""
                 )
-                offset = 1 if name == "setattr" else 0
+                first = node.args[0]
+                bound = not (isinstance(first, ast.Name) and first.id == me)
+                offset = 1 if name == "setattr" or (name == "__setattr__" and not bound) else 0
                 if (
-                    name in {"register_buffer", "register_parameter", "add_module", "register_module", "setattr"}
+                    name
+                    in {
+                        "register_buffer",
+                        "register_parameter",
+                        "add_module",
+                        "register_module",
+                        "setattr",
+                        "__setattr__",
+                    }
                     and len(node.args) > offset + 1
                 ):
                     label = node.args[offset]
@@ -117,3 +137,26 @@ def _appended_to(node: ast.Call, me: str) -> str | None:
     ):
         return function.value.attr
     return None
+
+
+def _is_own_table(node: ast.expr, me: str) -> bool:
+    """Whether `node` is `self.__dict__` or `vars(self)`."""
+    if isinstance(node, ast.Attribute) and node.attr == "__dict__":
+        return isinstance(node.value, ast.Name) and node.value.id == me
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "vars" and node.args:
+        return isinstance(node.args[0], ast.Name) and node.args[0].id == me
+    return False
+
+
+def _updated(node: ast.Call, me: str) -> list[tuple[str, ast.expr]] | None:
+    """The entries of `self.__dict__.update(...)`; None for other calls."""
+    function = node.func
+    if not (isinstance(function, ast.Attribute) and function.attr == "update" and _is_own_table(function.value, me)):
+        return None
+    found = [(keyword.arg, keyword.value) for keyword in node.keywords if keyword.arg]
+    for argument in node.args:
+        if isinstance(argument, ast.Dict):
+            for key, value in zip(argument.keys, argument.values, strict=True):
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    found.append((key.value, value))
+    return found

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from utils.judge import staging
 from utils.present.outcome import CannotTell
 from utils.problem.loader import inline_build_folder, module_path
 from utils.problem.solution import Solution, parse
@@ -14,6 +16,7 @@ from utils.rules.cpp_compute import cpp_compute_violations
 from utils.rules.cpp_source import CppSource, inline_sources, kernel_sources
 from utils.rules.dispatch import dispatched_violations
 from utils.rules.elf import read_shared_object
+from utils.rules.internals import guard_violations, internals_violations
 from utils.rules.kernel_files import fixed_violations, folder_violations, unused_violations
 from utils.rules.libraries import import_violations, source_violations
 from utils.rules.object_symbols import object_violations
@@ -39,13 +42,15 @@ def static_violations(solution: Solution, problem: Path | None = None) -> list[V
         *python_stream_violations(reader),
         *import_violations(reader, solution.kind),
         *reference_violations(reader),
-        *reach_violations(reader),
+        *(reaching := reach_violations(reader)),
+        *internals_violations(reader, reaching),
     ]
     sources = sources_of(solution, reader)
     positions = stream_positions(sources)
     for source in sources:
         found += cpp_compute_violations(source)
         found += source_violations(source)
+        found += guard_violations(source)
         found += stream_violations(source, positions)
     if solution.kind == "load_inline" and not sources:
         found.append(
@@ -147,8 +152,18 @@ def built_modules(solution: Solution) -> list[Path]:
         path = module_path(solution.workspace)
         return [path] if path.is_file() else []
     if solution.kind == "load_inline":
-        return sorted(inline_build_folder(solution).glob("*/*.so"))
+        # Both places a solution is built in: by the loader of trusted processes, and by the judge's runner.
+        places = [inline_build_folder(solution), _runner_builds(solution)]
+        return sorted({path.name: path for place in places for path in place.glob("*/*.so")}.values())
     return []
+
+
+def _runner_builds(solution: Solution) -> Path:
+    """Where the judge's runner builds a single-file solution: staging names the folder by the contents it copies."""
+    folder = solution.path.parent
+    files = [solution.path, *staging.local_modules(solution.path)[0], *staging._compilable(folder)]
+    with tempfile.TemporaryDirectory() as elsewhere:  # what staging falls back to without a cache: nothing lies there
+        return staging._cache(staging.digest_of(files, folder), Path(elsewhere)) / "torch_extensions"
 
 
 def _inline_line(reader: Reader) -> int | None:

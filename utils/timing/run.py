@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import platform
 import random
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -70,7 +71,11 @@ class Options:
 
 @dataclass(frozen=True)
 class Verified:
-    """What verification found. `tolerances` by output path, as verification tightened them."""
+    """What verification found. `tolerances` by output path, as verification tightened them.
+
+    random: the solution draws other random numbers than the reference, from the same distribution, so that outputs
+    cannot be compared call by call.
+    """
 
     passed: bool
     reasons: tuple[str, ...]
@@ -78,6 +83,7 @@ class Verified:
     tolerance: Tolerance
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
     record: Mapping[str, Any] = field(default_factory=dict)
+    random: bool = False
 
 
 Verify = Callable[[Options], Verified]
@@ -91,10 +97,6 @@ def profile(
     verify: puts the question "same function?" first; what it finds is trusted. tell: progress, one line at a time.
     Raises CannotTell when the reference does not run or the processes cannot be had.
     """
-    import torch
-
-    from utils.problem.problem import load_problem
-
     with ExitStack() as stack:
         tell("starting the solution and the baselines")
         session = TimedSession(
@@ -102,13 +104,22 @@ def profile(
         )
         stack.callback(session.close)
         bases = _Baselines(options, stack)
-        ready = bases.pool.submit(session.ready)
+        # What the solution may not touch is read before anything of it runs.
+        loaded = threading.Event()
+        stack.callback(loaded.set)
+        ready = bases.pool.submit(session.ready, loaded.wait)
         # Processes take seconds to start, so both that are likely to be needed do at once.
         bases.begin([AS_IT_COMES] if options.device == "cpu" else [AS_IT_COMES, "tf32"])
+        # Only now: importing takes seconds, in which the processes start.
+        import torch
+
+        from utils.problem.problem import load_problem
+
         problem = load_problem(options.problem)
+        loaded.set()
         seeds = derived_seeds(options.seed)
         trial = Trial(problem, torch.device(options.device), seeds["trial"], train=options.train, small=options.small)
-        counted = work.count(trial.reference.model, trial.draws[0].args)
+        counted = work.count(trial.reference.model, trial.first.args)
         short = _memory_short(trial, options.device)
         if short:
             # Every session keeps copies of its own: neither side by side with verification, nor more than needed.
@@ -121,6 +132,7 @@ def profile(
         verified = verify(options)
         if not verified.passed:
             return _ended(options, FAIL, verified.reasons, session, {"verification": verified.record})
+        trial.stateful = trial.stateful or verified.random
         try:
             ready.result()
             stand = Stand(session, trial, seeds["inputs"])
@@ -317,7 +329,7 @@ def _single_products(trial: Trial, counted: work.Work | str) -> bool:
     """Whether the reference multiplies matrices or convolves in fp32, so that a solution may be of TF32's class."""
     import torch
 
-    tensors = [*walk(trial.state), *walk(trial.draws[0].args)]
+    tensors = [*walk(trial.state), *walk(trial.first.args)]
     return any(tensor.dtype == torch.float32 for tensor in tensors) and _multiplies(counted)
 
 
@@ -327,7 +339,7 @@ def _memory_short(trial: Trial, device: str) -> bool:
 
     if torch.device(device).type != "cuda":
         return False
-    draw = trial.draws[0]
+    draw = trial.first
     bytes_once = sum(tensor.nbytes for tensor in [*walk(draw.args), *draw.expected, *walk(trial.state)])
     return 20 * bytes_once > torch.cuda.mem_get_info(torch.device(device))[0]
 
@@ -335,7 +347,7 @@ def _memory_short(trial: Trial, device: str) -> bool:
 def _is_fp64(trial: Trial) -> bool:
     import torch
 
-    floats = [tensor.dtype for tensor in [*walk(trial.state), *trial.draws[0].expected] if tensor.is_floating_point()]
+    floats = [tensor.dtype for tensor in [*walk(trial.state), *trial.first.expected] if tensor.is_floating_point()]
     return bool(floats) and all(dtype == torch.float64 for dtype in floats)
 
 

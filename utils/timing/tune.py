@@ -181,11 +181,11 @@ class _Bench:
         self.stand.session.tune(TABLE, values)
 
     def verified(self, site: Site, value: int, others: Mapping[str, int]) -> Row:
-        """A few calls on both input draws, each compared with the reference."""
+        """A few calls, each on other inputs and compared with the reference."""
         try:
             self.choose({**others, site.key: value})
             for _ in range(_CHECKS):
-                self.stand.shuffle(move=True)
+                self.stand.relocate()
                 found = self.stand.compared(self.stand.call(), {}, self.default)
                 if not found.passed:
                     return Row(site.key, value, "wrong", found.sentences()[0])
@@ -220,7 +220,7 @@ class _Side:
         samples, wall = [], 0.0
         try:
             self.bench.choose(self.values)
-            self.bench.stand.shuffle(move=True)
+            self.bench.stand.relocate()
             for number in range(calls):
                 called = self.bench.stand.call()
                 samples.append(called.device_ms[0])

@@ -1,4 +1,4 @@
-// expect: cpp-hidden:7
+// expect: cpp-hidden:7 cpp-hidden:8
 // C++ calls Python.
 #include <torch/csrc/utils/pybind.h>
 #include <torch/types.h>
