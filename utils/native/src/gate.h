@@ -13,9 +13,9 @@
 
 #include "tally.h"
 
-// In fp32 a difference loses up to 2^-24 of itself, and a line a + b m gains up to 2 * 2^-24 on its way: 2^-21 outweighs
-// the three more than twice over. Not more than that: errors all of nearly the same relative size, as a scaled tensor
-// has, crowd at the top line, and each that lies within the margin is examined.
+// In fp32 a difference loses up to 2^-24 of itself, and a line a + b m gains up to 2 * 2^-24 on its way: 2^-21
+// outweighs the three more than twice over. Not more than that: errors all of nearly the same relative size, as a
+// scaled tensor has, crowd at the top line, and each that lies within the margin is examined.
 constexpr double kMargin = 1.0 - 0x1p-21;
 
 template <class F>
