@@ -33,7 +33,7 @@ def line_of(text: str) -> int:
 @pytest.mark.parametrize(
     ("name", "kind", "where"),
     [
-        ("null_pointer", "illegal_access", "p[threadIdx.x] = 1; }"),
+        ("null_pointer", "illegal_access", "p[threadIdx.x] = 1;"),
         ("divide", "arithmetic", "7 / by"),
         ("wgmma", "unsupported", "wgmma.fence"),
         ("trap", "trap", "__trap()"),
