@@ -7,8 +7,12 @@
 //
 // Bound: the tensor cores. 12544 x 768 -> 3072 is 59.2 GFLOP, 0.15 ms at 400 TFLOP/s in TF32 (1.1 ms on the fp32
 // units); y alone is 154 MB, 36 us at 4.3 TB/s, so each extra pass over it costs a quarter of the product itself. Hence
-// the fused epilogues: bias and GELU act on the accumulators (CUBLASLT_EPILOGUE_GELU_BIAS is the tanh form), and the
-// residual is the product's C operand with beta = 1, read once from where it lies and written elsewhere (D != C).
+// the epilogues are left to cuBLASLt: bias and GELU (CUBLASLT_EPILOGUE_GELU_BIAS is the tanh form), and the residual as
+// the product's C operand with beta = 1, read once from where it lies and written elsewhere (D != C).
+//
+// Seen on an H200 with cuBLASLt 13.1: bias and residual do act on the accumulators, but GELU runs as a kernel of the
+// library's own after the product, so configs 0 and 2 cost the same (docs/measurements/default_kernels.md). A product
+// of our own with GELU in its epilogue would save that pass; cuBLASLt is kept for its TF32 product.
 //
 // Precision: TF32 rounds the operands to 10 bits of mantissa and accumulates in fp32; strict fp32 uses the FMA units.
 //
