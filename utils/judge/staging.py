@@ -281,6 +281,14 @@ def _cache(content: str, root: Path) -> Path:
     raise CannotTell(f"cannot write to {root}; set TMPDIR to a folder with free space")
 
 
+def runner_build_folder(solution: Solution) -> Path:
+    """Where the runner builds a single-file solution: the extensions folder in the cache of what `prepare` copies."""
+    folder = solution.path.parent
+    files = [solution.path, *local_modules(solution.path)[0], *_compilable(folder)]
+    with tempfile.TemporaryDirectory() as private:  # where no cache can be kept, nothing was kept
+        return _cache(digest_of(files, folder), Path(private)) / "torch_extensions"
+
+
 def _locked(cache: Path) -> list[int]:
     """Waits until no other run compiles into this cache. The bootstrap then clears what an interrupted one left."""
     fd = os.open(cache.parent / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -153,17 +152,9 @@ def built_modules(solution: Solution) -> list[Path]:
         return [path] if path.is_file() else []
     if solution.kind == "load_inline":
         # Both places a solution is built in: by the loader of trusted processes, and by the judge's runner.
-        places = [inline_build_folder(solution), _runner_builds(solution)]
+        places = [inline_build_folder(solution), staging.runner_build_folder(solution)]
         return sorted({path.name: path for place in places for path in place.glob("*/*.so")}.values())
     return []
-
-
-def _runner_builds(solution: Solution) -> Path:
-    """Where the judge's runner builds a single-file solution: staging names the folder by the contents it copies."""
-    folder = solution.path.parent
-    files = [solution.path, *staging.local_modules(solution.path)[0], *staging._compilable(folder)]
-    with tempfile.TemporaryDirectory() as elsewhere:  # what staging falls back to without a cache: nothing lies there
-        return staging._cache(staging.digest_of(files, folder), Path(elsewhere)) / "torch_extensions"
 
 
 def _inline_line(reader: Reader) -> int | None:
