@@ -165,6 +165,8 @@ def run(attack: Attack, changes: dict[str, Any] | None = None, built: str | None
     from utils.present.outcome import Outcome as Ended
 
     options = {**_DEFAULTS, **attack.options, **(changes or {})}
+    if options["device"] != "cpu":  # the first touch of a GPU that several verifications share takes seconds
+        options["timeout"] += 12.0
     session._IMPORT_TIMEOUT = options.pop("import_timeout", 600.0)
     begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="attack-"))

@@ -120,7 +120,7 @@ extern "C" void faulty_launcher(float* y, float* x, int64_t n, int fault, cudaSt
             twice_kernel<<<blocks(n), kThreads, 0, stream>>>(y, x, n);
             break;
         }
-        default:  // right
+        default:  // right; 14 lets the binding take what is not contiguous
             twice_kernel<<<blocks(n), kThreads, 0, stream>>>(y, x, n);
     }
 }

@@ -10,8 +10,10 @@
 extern "C" void faulty_launcher(float* y, float* x, int64_t n, int fault, cudaStream_t stream);
 extern "C" void copy_launcher(uint8_t* y, const uint8_t* x, int64_t n, int truncated, cudaStream_t stream);
 
-// x: float32, read as if contiguous. Returns 2 x in new memory, or what `fault` makes of it.
+// x: float32, contiguous unless the fault is to read it so unasked (14). Returns 2 x in new memory, or what `fault`
+// makes of it.
 torch::Tensor faulty(const torch::Tensor& x, int64_t fault) {
+    TORCH_CHECK(fault == 14 || x.is_contiguous(), "faulty: x must be contiguous");
     const c10::cuda::CUDAGuard guard(x.device());
     torch::Tensor y = torch::empty(x.sizes(), x.options());
     faulty_launcher(y.data_ptr<float>(), x.data_ptr<float>(), x.numel(), static_cast<int>(fault),

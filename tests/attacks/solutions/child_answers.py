@@ -3,7 +3,7 @@
 Method: the parent sleeps; the child holds the same socket and sends the forged answer.
 Problem: linear
 Expect: FAIL values|unwritten ("never written")
-Options: {"timeout": 5}
+Options: {"timeout": 8}
 """
 
 import os

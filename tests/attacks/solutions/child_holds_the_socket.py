@@ -3,7 +3,7 @@
 Method: the judge would wait for an end of file that never comes.
 Problem: linear
 Expect: FAIL timeout|exit|protocol
-Options: {"timeout": 5}
+Options: {"timeout": 8}
 """
 
 import os

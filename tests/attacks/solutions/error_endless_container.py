@@ -3,7 +3,7 @@
 Method: a mapping whose iterator goes on for ever.
 Problem: pair
 Expect: FAIL timeout|memory|exception|crash|protocol
-Options: {"timeout": 4, "memory_limit": 2147483648}
+Options: {"timeout": 8, "memory_limit": 2147483648}
 """
 
 import collections.abc

@@ -3,7 +3,7 @@
 Method: the answer is complete and well formed; only the memory of the output is missing.
 Problem: linear
 Expect: FAIL unwritten|values ("never written")
-Options: {"timeout": 5}
+Options: {"timeout": 8}
 """
 
 import time

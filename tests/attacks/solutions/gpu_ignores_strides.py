@@ -11,4 +11,4 @@ import torch.nn as nn
 
 class ModelNew(nn.Module):
     def forward(self, x):
-        return cuda_extension.faulty(x, 0)
+        return cuda_extension.faulty(x, 14)

@@ -3,7 +3,7 @@
 Method: blocks in a system call, holding nothing the judge could notice.
 Problem: linear
 Expect: FAIL timeout ("constructing ModelNew did not end within")
-Options: {"timeout": 4}
+Options: {"timeout": 8}
 """
 
 import threading

@@ -3,7 +3,7 @@
 Method: SIGTERM, SIGINT, SIGHUP, SIGALRM do nothing.
 Problem: linear
 Expect: FAIL timeout ("running forward did not end within")
-Options: {"timeout": 4}
+Options: {"timeout": 8}
 """
 
 import signal

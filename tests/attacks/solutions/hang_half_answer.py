@@ -3,7 +3,7 @@
 Method: the judge waits for the rest of a frame.
 Problem: linear
 Expect: FAIL timeout ("hangs")
-Options: {"timeout": 4}
+Options: {"timeout": 8}
 """
 
 import os
@@ -19,6 +19,7 @@ def sockets():
     for name in os.listdir("/proc/self/fd"):
         try:
             if os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
+                os.write(int(name), b"")  # those of the GPU driver are not connected and raise
                 found.append(int(name))
         except OSError:
             pass

@@ -3,7 +3,7 @@
 Method: a judge without a time limit waits with it.
 Problem: linear
 Expect: FAIL timeout ("importing the solution did not end within")
-Options: {"import_timeout": 4, "timeout": 4}
+Options: {"import_timeout": 4, "timeout": 8}
 """
 
 import time

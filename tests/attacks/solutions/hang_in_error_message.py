@@ -3,7 +3,7 @@
 Method: the harness calls str() on it.
 Problem: linear
 Expect: FAIL timeout ("running forward did not end within")
-Options: {"timeout": 4}
+Options: {"timeout": 8}
 """
 
 import time

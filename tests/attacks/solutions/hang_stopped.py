@@ -3,7 +3,7 @@
 Method: a stopped process neither answers nor dies of SIGTERM.
 Problem: linear
 Expect: FAIL timeout ("running forward did not end within")
-Options: {"timeout": 4}
+Options: {"timeout": 8}
 """
 
 import os

@@ -3,7 +3,7 @@
 Method: no answer ever reaches the judge; who takes silence for consent has lost.
 Problem: linear
 Expect: FAIL timeout ("hangs")
-Options: {"timeout": 4}
+Options: {"timeout": 8}
 """
 
 import torch
