@@ -18,9 +18,10 @@ if __name__ == "__main__":
 import argparse
 import math
 import secrets
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from utils import history
 from utils.judge import devices
@@ -33,8 +34,12 @@ from utils.problem.workspace import Workspace, find_workspace
 from utils.timing.units import rate_text, ratio_text, speed_text, time_text
 from utils.timing.variants import parse_modes
 
+if TYPE_CHECKING:
+    from utils.problem.problem import Problem
+
 
 def main(argv: Sequence[str]) -> int:
+    begun = time.monotonic()
     asked = parser().parse_args(argv)
     check_numbers(asked, "target", "budget", "timeout", "build_timeout", "trials")
     modes = parse_modes(asked.baselines)
@@ -95,10 +100,11 @@ def main(argv: Sequence[str]) -> int:
         settings=settings,
     )
 
-    def verified(_: Options) -> Verified:
+    def verified(_: Options, meanwhile: Callable[[Problem], None]) -> Verified:
+        done = verify(request, meanwhile=meanwhile)
+        # Only now: it imports torch.
         from utils.judge.comparing import Tolerance
 
-        done = verify(request)
         return Verified(
             passed=done.passed,
             reasons=tuple(done.reasons),
@@ -119,7 +125,7 @@ def main(argv: Sequence[str]) -> int:
         alone = monitor.refuses_company()
         if alone:
             raise CannotTell(alone)
-        written = profile(options, verified, monitor, say_progress)
+        written = profile(options, verified, monitor, say_progress, begun)
     return _report(written, asked, workspace.root if workspace else solution.path.parent)
 
 
@@ -154,9 +160,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="S",
         help="seconds for building one baseline (default 300)",
     )
-    made.add_argument(
-        "--build-alone", action="store_true", help="build baselines one at a time, with the GPU to themselves"
-    )
+    made.add_argument("--build-alone", action="store_true", help="build baselines after verification, one at a time")
     return made
 
 
@@ -268,6 +272,9 @@ def show(written: Mapping[str, Any]) -> None:
             console.say(sentence, "warn")
         for ncu_line in _ncu_lines(results):
             console.say(ncu_line)
+    if results.get("seconds"):
+        spent = ", ".join(f"{name} {seconds:.1f}" for name, seconds in results["seconds"].items() if seconds >= 0.05)
+        console.say(f"seconds: {spent}", "note")
     good = written["exit_code"] == outcome.YES
     for number, sentence in enumerate(written["reasons"]):
         console.say(sentence, ("yes" if good else "no") if number == 0 else None)

@@ -180,6 +180,23 @@ def test_without_a_gpu_it_says_so() -> None:
     assert "--sim" in done.stderr and "Traceback" not in done.stderr
 
 
+def test_nothing_is_compiled_or_checked_beside_a_profiling_and_options_reach_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran: list[steps.Step] = []
+
+    def run_step(workspace: Workspace, step: steps.Step, **_: Any) -> steps.Done:
+        ran.append(step)
+        return steps.Done(step.name, YES, {"exit_code": YES, "verdict": "FASTER", "reasons": []}, "", False)
+
+    monkeypatch.setattr("utils.gallery.__main__.run_step", run_step)
+    monkeypatch.setattr("utils.gallery.__main__.visible_gpus", lambda: ["a GPU"])
+    assert main(["cumsum_rows", "softmax_rows", "--trials", "2", "--budget", "1.5"]) == YES
+    assert [step.name for step in ran[-2:]] == ["profile", "profile"]
+    assert sorted(step.name for step in ran[:-2]) == ["check", "check", "compile", "compile"]
+    assert all(step.command[-6:] == ("--trials", "2", "--baselines", "all", "--budget", "1.5") for step in ran[-2:])
+
+
 def test_one_failure_never_stops_the_rest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[tuple[str, str]] = []
 

@@ -14,6 +14,7 @@ from utils.present.outcome import CannotTell
 from utils.present.report_svg import Point, Series, distributions, roofline
 from utils.timing import result, witness
 from utils.timing.kernels import table
+from utils.timing.variants import MODES, Variant
 
 
 class TestResult:
@@ -230,9 +231,10 @@ BROWSER = next(
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed to open the report with")
-@pytest.mark.parametrize("width", [500, 1200])
-def test_in_a_browser_the_page_fits_and_draws(tmp_path, width):
-    """Opened as a file in headless Chromium: no overflow at this width, both drawings laid out, labels inside them."""
+@pytest.mark.parametrize("width, printed", [(500, False), (1200, False), (720, True)])
+def test_in_a_browser_the_page_fits_and_draws(tmp_path, width, printed):
+    """Opened as a file in headless Chromium: no overflow at this width, both drawings laid out, labels inside them; on
+    paper (the printable width of A4) no table that would have to be scrolled."""
     page = tmp_path / "report.html"
     probe = """<script>addEventListener("load", () => {
       const root = document.documentElement, drawn = [...document.querySelectorAll("svg")];
@@ -241,11 +243,16 @@ def test_in_a_browser_the_page_fits_and_draws(tmp_path, width):
         outside: drawn.flatMap(s => { const b = s.getBoundingClientRect();
           return [...s.querySelectorAll("text")].filter(t => { const c = t.getBoundingClientRect();
             return c.left < b.left - 2 || c.right > b.right + 2; }).map(t => t.textContent); }),
+        cut: [...document.querySelectorAll(".scroll")].filter(t => t.scrollWidth > t.clientWidth + 1).length,
         title: document.title};
       const out = document.createElement("pre");
       out.id = "probe"; out.textContent = JSON.stringify(seen); document.body.append(out);
     });</script>"""
-    page.write_text(report.render(example()).replace("</head>", probe + "</head>"))
+    text = report.render(example(variants=[Variant(mode, p) for mode in MODES for p in ("default", "tf32")]))
+    if printed:
+        assert "@media print" in text
+        text = text.replace("@media print", "@media all")
+    page.write_text(text.replace("</head>", probe + "</head>"))
     command = [
         BROWSER,
         "--headless",
@@ -272,6 +279,7 @@ def test_in_a_browser_the_page_fits_and_draws(tmp_path, width):
     assert len(seen["svgs"]) == 2
     assert all(width * 0.6 <= size[0] <= width and size[1] > 100 for size in seen["svgs"])
     assert seen["outside"] == []
+    assert not printed or seen["cut"] == 0
     assert seen["title"].startswith("FASTER")
 
 

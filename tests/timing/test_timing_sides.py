@@ -428,6 +428,10 @@ def test_the_command_from_arguments_to_record_report_and_history(folder, tmp_pat
     sides = {row["key"] for row in written["results"]["baselines"] if row["summary"]}
     assert sides == {"eager", "compile"}
     assert all(turn["samples"] for turn in written["results"]["solution"]["turns"])
+    spent = written["results"]["seconds"]
+    assert {"start", "trial", "verification", "baselines", "warm-up", "rounds", "kernels"} <= set(spent)
+    assert all(seconds >= 0 for seconds in spent.values())
+    assert spent["rounds"] + spent["warm-up"] == pytest.approx(written["results"]["sampling"]["seconds"], abs=0.5)
     assert page.read_text().startswith("<!doctype html>")
     entries, _ = history.read(folder)
     assert entries[-1]["note"] == "no change"

@@ -5,7 +5,7 @@ tricks that change nothing (a persisting L2, a sleep before the work) must simpl
 neighbours of each trick must pass, and be the SAME.
 """
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 import torch
@@ -236,6 +236,8 @@ def started(folder, request):
         sessions[name] = TimedSession(find_solution(None, path), "cuda:0", policy=Policy(hide=(folder,)))
     with ThreadPoolExecutor(6) as pool:
         ready = {name: pool.submit(session.ready) for name, session in sessions.items()}
+        # A process that still starts would burn the processor beside what is timed.
+        wait(ready.values())
         yield sessions, ready
         for session in sessions.values():
             pool.submit(session.close)

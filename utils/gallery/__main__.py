@@ -6,6 +6,7 @@ Exit 0: all of them verified within the rules and at their target. Exit 1: not a
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +27,9 @@ from utils.present import console, record
 from utils.present.outcome import NO, YES, CannotTell, run
 from utils.problem.workspace import Workspace
 
+# Each build runs a few compilers of its own.
+_JOBS = max(1, min(8, (os.cpu_count() or 2) // 2))
+
 
 def main(argv: Sequence[str]) -> int:
     asked = _parser().parse_args(argv)
@@ -34,23 +38,17 @@ def main(argv: Sequence[str]) -> int:
         raise CannotTell("the gallery is measured on an NVIDIA GPU and none is visible; --sim verifies it without one")
     workspaces = [Workspace(EXAMPLES / name) for name in names]
 
-    # Compilers need no GPU and little of each other: side by side. What touches the GPU goes one by one.
-    console.err.print(f"compiling {len(names)} workspaces ...", markup=False, highlight=False)
+    # Neither needs the GPU, so they go side by side, and first: beside a profiling they would disturb its times.
+    console.err.print(f"compiling and checking {len(names)} workspaces ...", markup=False, highlight=False)
     with ThreadPoolExecutor(max_workers=asked.jobs) as pool:
-        compiled = list(
-            pool.map(
-                lambda workspace: run_step(
-                    workspace, compile_step(workspace, asked.sim), fresh=asked.fresh, timeout=asked.timeout
-                ),
-                workspaces,
-            )
-        )
+        readied = list(pool.map(lambda workspace: _ready(workspace, asked), workspaces))
     rows: list[dict[str, Any]] = []
     details: dict[str, Any] = {}
-    for name, workspace, first in zip(names, workspaces, compiled, strict=True):
-        done = [first]
-        if first.exit_code == YES:
-            done += _judge(name, workspace, asked)
+    for name, workspace, done in zip(names, workspaces, readied, strict=True):
+        # What does not build, or breaks a rule, is not measured.
+        if all(step.exit_code == YES for step in done):
+            console.err.print(f"{name} ...", markup=False, highlight=False)
+            done.append(_judge(workspace, asked))
         rows.append(summary.row_of(name, done))
         details[name] = {step.step: _kept(step) for step in done}
         _write(asked, rows, details, names)
@@ -76,8 +74,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sim", action="store_true", help="verify on the CPU simulator, small shapes; no times")
     parser.add_argument("--baselines", default="all", help="as for utils.profiling (default: all)")
     parser.add_argument("--budget", type=float, default=4.0, metavar="S", help="seconds of timing for each (default 4)")
+    parser.add_argument("--trials", type=int, default=5, metavar="N", help="trials of each verification (default 5)")
     parser.add_argument("--fresh", action="store_true", help="do everything anew")
-    parser.add_argument("--jobs", type=int, default=4, metavar="N", help="builds side by side (default 4)")
+    parser.add_argument(
+        "--jobs", type=int, default=_JOBS, metavar="N", help=f"builds and checks side by side (default here {_JOBS})"
+    )
     parser.add_argument(
         "--timeout",
         type=float,
@@ -102,15 +103,21 @@ def _names(asked: Sequence[str]) -> list[str]:
     return list(asked) or known
 
 
-def _judge(name: str, workspace: Workspace, asked: argparse.Namespace) -> list[Done]:
-    """Check, then the verdict; a workspace that breaks a rule is not measured."""
-    console.err.print(f"{name} ...", markup=False, highlight=False)
-    check = run_step(workspace, check_step(workspace), fresh=asked.fresh, timeout=asked.timeout)
-    if check.exit_code != YES:
-        return [check]
-    extra = [] if asked.sim else ["--baselines", asked.baselines, "--budget", str(asked.budget)]
-    step = verdict_step(workspace, asked.sim, extra)
-    return [check, run_step(workspace, step, fresh=asked.fresh, timeout=asked.timeout)]
+def _ready(workspace: Workspace, asked: argparse.Namespace) -> list[Done]:
+    """Compiled, and checked when that succeeds."""
+    done: list[Done] = []
+    for step in (compile_step(workspace, asked.sim), check_step(workspace)):
+        if all(before.exit_code == YES for before in done):
+            done.append(run_step(workspace, step, fresh=asked.fresh, timeout=asked.timeout))
+    return done
+
+
+def _judge(workspace: Workspace, asked: argparse.Namespace) -> Done:
+    """The verdict: a profiling, or a verification on the simulator."""
+    extra = ["--trials", str(asked.trials)]
+    if not asked.sim:
+        extra += ["--baselines", asked.baselines, "--budget", str(asked.budget)]
+    return run_step(workspace, verdict_step(workspace, asked.sim, extra), fresh=asked.fresh, timeout=asked.timeout)
 
 
 def _kept(step: Done) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from utils.problem.workspace import find_workspace
 if TYPE_CHECKING:
     from utils.judge.study import Study
     from utils.judge.trials import Trials
+    from utils.problem.problem import Problem
 
 
 # Seconds that all calls together may take, at least.
@@ -87,11 +88,16 @@ class Verification:
 
 
 def verify(
-    request: Request, progress: Callable[[str], None] = lambda text: None, *, frugal: bool = False
+    request: Request,
+    progress: Callable[[str], None] = lambda text: None,
+    *,
+    frugal: bool = False,
+    meanwhile: Callable[[Problem], None] = lambda problem: None,
 ) -> Verification:
     """Runs the whole of it. Raises CannotTell or No where no verdict can be computed.
 
     frugal: do without checks that need memory; turned on by itself where memory would not do otherwise.
+    meanwhile: called once, as soon as the problem is loaded and while the runner starts: what else there is to do.
     """
     clock = _Clock()
     workspace = find_workspace(request.workspace) if request.workspace or not request.solution else None
@@ -125,7 +131,20 @@ def verify(
     try:
         with session:
             clock.lap("start")
-            _judge(request, session, start, ready, loaded, problem_path, extension, done, progress, clock, frugal)
+            _judge(
+                request,
+                session,
+                start,
+                ready,
+                loaded,
+                problem_path,
+                extension,
+                done,
+                progress,
+                clock,
+                frugal,
+                meanwhile,
+            )
             if session.alive:
                 session.close()
             for name in sorted(set(session.left_behind)):
@@ -218,6 +237,7 @@ def _judge(
     progress: Callable[[str], None],
     clock: _Clock,
     frugal: bool,
+    meanwhile: Callable[[Problem], None],
 ) -> None:
     """Everything with the runner alive."""
     import torch
@@ -242,6 +262,8 @@ def _judge(
         findings.note("flags", f"{path.name} sets {name} when it is imported; it was put back")
     settings = Settings(request.trials, request.atol, request.rtol, done.seed, request.train, place.small)
     clock.lap("problem")
+    meanwhile(problem)
+    clock.lap("meanwhile")
     progress("studying the problem")
     study = done.study = study_problem(problem, torch.device(place.device), settings, findings, frugal=frugal)
     session.frugal = study.frugal

@@ -129,9 +129,10 @@ def roofline(copy: float, ceilings: Sequence[tuple[str, float]], points: Sequenc
     taken: list[float] = []
     for point in sorted(points, key=lambda item: -item.rate):
         px, py = x.at(point.intensity), y.at(point.rate)
-        # All variants do the same work, so they share a column: labels are pushed apart.
+        # All variants do the same work, so they share a column: labels are pushed apart, by the height of a line on the
+        # narrowest screen.
         line = py
-        while any(abs(line - other) < 15 for other in taken):
+        while any(abs(line - other) < 20 for other in taken):
             line += 3
         taken.append(line)
         right = px < _WIDTH * 0.6

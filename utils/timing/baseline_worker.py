@@ -1,28 +1,36 @@
 """The baseline process: eager and torch.compile variants of Model, run by the very code that runs a solution.
 
-It is a runner (utils.judge.runner) whose "solution" is the problem file itself, with one process per precision. On top
-of the runner's requests:
+It is a runner (utils.judge.runner) whose "solution" is the problem file itself, with one process per precision and mode
+of torch.compile. On top of the runner's requests:
 
-    prepare   builds a variant (mode) and runs it until it is warm    {"seconds", "graphs", "graph_breaks"}
+    prepare   builds a variant (mode) and runs it until it is warm    {"seconds", "graphs", "graph_breaks", "waited",
+                                                                      "missed"}
     select    makes a prepared variant the one that `call` calls      {"recompiled": graphs since the last look}
     rates     what the device itself can do                           {"rates": {...}}
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import socket
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from utils.judge.processes import descendants
 from utils.judge.protocol import Channel
 from utils.native import library
 from utils.problem.problem import load_problem
 from utils.timing import limits
+from utils.timing.quiet import Quiet
 from utils.timing.runner import TimedRunner
 from utils.timing.variants import AS_IT_COMES
 
@@ -35,6 +43,7 @@ class BaselineRunner(TimedRunner):
         self._eager: Any = None
         self._prepared: dict[str, Callable[..., Any]] = {}
         self._compiled = 0
+        self._quiet: Quiet | None = None
 
     def do_import(self, request: dict[str, Any]) -> dict[str, Any]:
         """The problem file, under the flags of `precision`; a failure is told like a solution's."""
@@ -44,6 +53,12 @@ class BaselineRunner(TimedRunner):
             torch.backends.cudnn.allow_tf32 = True
         with self._solution("import"):
             self._class = load_problem(Path(request["problem"])).Model
+        if request["quiet"]:
+            self._quiet = Quiet(Path(request["quiet"]))
+        if self._cuda:
+            # The judge is busy with its own copy of the problem meanwhile. A failure will be told by `prepare`.
+            with contextlib.suppress(Exception):
+                _load_compiler(self._quiet)
         return {"flags": {name: str(value) for name, value in flags().items()}, "build": {}}
 
     def do_prepare(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -54,17 +69,25 @@ class BaselineRunner(TimedRunner):
         mode = request["mode"]
         arguments, keywords = self._arguments(request)
         graphs, breaks = _graphs(counters), sum(counters["graph_break"].values())
+        waited, missed = self._waits()
         began = time.perf_counter()
-        with self._on_stream(), self._solution("forward"), torch.no_grad():
-            function = self._variant(mode)
-            # CUDA-graph modes record on the second call and replay from the third.
-            for _ in range(4):
-                function(*arguments, **keywords)
-            self._synchronize()
+        try:
+            with self._on_stream(), self._solution("forward"), torch.no_grad():
+                function = self._variant(mode)
+                # CUDA-graph modes record on the second call and replay from the third.
+                for _ in range(4):
+                    function(*arguments, **keywords)
+                self._synchronize()
+        finally:
+            if mode != "eager":
+                _end_compile_workers()
         self._prepared[mode] = function
         self._compiled = _graphs(counters)
+        now, missed_now = self._waits()
         return {
-            "seconds": time.perf_counter() - began,
+            "seconds": time.perf_counter() - began - (now - waited),
+            "waited": now - waited,
+            "missed": missed_now - missed,
             "graphs": self._compiled - graphs,
             "graph_breaks": sum(counters["graph_break"].values()) - breaks,
         }
@@ -81,6 +104,9 @@ class BaselineRunner(TimedRunner):
         with self._solution("forward"):
             return {"rates": asdict(limits.measure(self._device, tuple(request["precisions"])))}
 
+    def _waits(self) -> tuple[float, int]:
+        return (self._quiet.waited, self._quiet.missed) if self._quiet else (0.0, 0)
+
     def _variant(self, mode: str) -> Callable[..., Any]:
         """Model run in `mode`, at this process's precision."""
         call: Callable[..., Any] = self._eager
@@ -90,6 +116,35 @@ class BaselineRunner(TimedRunner):
             call = _graph_steps(torch.compile(self._eager, mode=mode), self._cuda)
         half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self._precision)
         return call if half is None else _autocast(call, self._device.type, half)
+
+
+def _load_compiler(quiet: Quiet | None) -> None:
+    """Imports the compiler and starts its workers, as the first torch.compile would, and has its timings take turns."""
+    from torch._inductor import async_compile, compile_fx  # noqa: F401
+    from torch._inductor.runtime.benchmarking import benchmarker
+
+    async_compile.maybe_warm_pool()
+    if quiet is None:
+        return
+    measure = benchmarker.benchmark_gpu
+
+    def alone(*arguments: Any, **keywords: Any) -> Any:
+        with quiet.hold():
+            return measure(*arguments, **keywords)
+
+    # On the instance: all of inductor measures through this one.
+    benchmarker.benchmark_gpu = alone  # type: ignore[method-assign]
+
+
+def _end_compile_workers() -> None:
+    """Nothing of a build may still burn the processor when times are taken. A later compilation starts them again."""
+    loaded = sys.modules.get("torch._inductor.async_compile")
+    if loaded is not None:
+        with contextlib.suppress(Exception):
+            # Asked to end they take seconds, of processor time too, to leave Python.
+            for pid in chain.from_iterable(descendants(pool.process.pid) for pool in loaded._pool_set):
+                os.kill(pid, signal.SIGKILL)
+            loaded.shutdown_compile_workers()
 
 
 def _graph_steps(call: Callable[..., Any], cuda: bool) -> Callable[..., Any]:

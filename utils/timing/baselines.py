@@ -1,8 +1,9 @@
 """The judge's end of the baseline processes: sessions like a solution's, with the problem file in the solution's place.
 
-One process per precision, because torch's precision flags and the compiler's guards are global to a process. Inductor
-and Triton write into a fresh private folder, so that nothing compiled for another model.py, another version or another
-run is ever timed, and cold and warm runs are the same run. No sandbox: no solution code ever runs here.
+One process per precision, because torch's precision flags and the compiler's guards are global to a process, and as a
+rule per mode of torch.compile (utils.timing.variants.process_of). Inductor and Triton write into a fresh private
+folder, so that nothing compiled for another model.py, another version or another run is ever timed, and cold and warm
+runs are the same run. No sandbox: no solution code ever runs here.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from utils.judge.failure import RunnerFailed
 from utils.judge.protocol import Channel
 from utils.judge.sandbox import Policy
 from utils.problem.workspace import ROOT
+from utils.timing.quiet import PATIENCE
 from utils.timing.sessions import TimedSession, accept_replies
 from utils.timing.variants import Variant
 
@@ -41,7 +43,7 @@ main(number)
 """
 accept_replies(
     {
-        "prepare": {"seconds": float, "graphs": int, "graph_breaks": int},
+        "prepare": {"seconds": float, "graphs": int, "graph_breaks": int, "waited": float, "missed": int},
         "select": {"recompiled": int},
         "rates": {"rates": dict},
     }
@@ -50,7 +52,11 @@ accept_replies(
 
 @dataclass
 class Built:
-    """How one variant came to be; `error` set when it did not. difference: rms error over the reference's rms."""
+    """How one variant came to be; `error` set when it did not. difference: rms error over the reference's rms.
+
+    seconds: of building, without those `waited` for a quiet GPU. missed: timings of the compiler made on a GPU that was
+    not quiet, because the wait had grown too long.
+    """
 
     variant: Variant
     seconds: float = 0.0
@@ -59,6 +65,8 @@ class Built:
     recompiled: int = 0
     difference: float | None = None
     error: str | None = None
+    waited: float = 0.0
+    missed: int = 0
 
 
 class BaselineProcess:
@@ -118,9 +126,19 @@ class BaselineSession(TimedSession):
     """Baselines of one precision. Every method of Session works; `prepare` and `select` choose what `call` calls."""
 
     def __init__(
-        self, problem: Path, device: str, precision: str, *, timeout: float = 60.0, build_timeout: float = 300.0
+        self,
+        problem: Path,
+        device: str,
+        precision: str,
+        *,
+        timeout: float = 60.0,
+        build_timeout: float = 300.0,
+        quiet: Path | None = None,
     ) -> None:
+        """quiet: the lock that the compiler's timings wait for, see utils.timing.quiet; None where nobody else works
+        on the GPU meanwhile."""
         self.problem, self.precision, self.build_timeout = problem, precision, build_timeout
+        self._quiet = quiet
         self.built: dict[str, Built] = {}
         self._selected = ""
         self.begin(device, timeout, Policy(sandbox=False))
@@ -130,16 +148,19 @@ class BaselineSession(TimedSession):
         """Waits until the process stands and has read the problem; its facts. Nothing need be kept from it."""
         request = {"device": self.device_name, "folder": str(self.problem.parent), "simulated": False}
         self.facts = self._ask("hello", request, timeout=max(120.0, self.timeout))
-        request = {"problem": str(self.problem), "precision": self.precision}
+        quiet = str(self._quiet) if self._quiet else ""
+        request = {"problem": str(self.problem), "precision": self.precision, "quiet": quiet}
         self.facts["after import"] = self._ask("import", request, timeout=max(120.0, self.timeout))
         return self.facts
 
     def prepare(self, variant: Variant, inputs: Any) -> Built:
         """Builds one variant on `inputs`; a failure is an answer, not an exception."""
         assert variant.precision == self.precision
+        timeout = self.build_timeout + (PATIENCE if self._quiet else 0.0)
         try:
-            answer = self._ask("prepare", {**self.delivered(inputs), "mode": variant.mode}, timeout=self.build_timeout)
-            built = Built(variant, answer["seconds"], answer["graphs"], answer["graph_breaks"])
+            answer = self._ask("prepare", {**self.delivered(inputs), "mode": variant.mode}, timeout=timeout)
+            names = ("seconds", "waited", "missed", "graphs", "graph_breaks")
+            built = Built(variant, **{name: answer[name] for name in names})
         except RunnerFailed as failed:
             built = Built(variant, error=told(failed))
         self.built[variant.mode] = built

@@ -11,7 +11,7 @@ import csv
 import math
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from utils.timing.run import Options
     from utils.timing.sides import Trial
 
-_TIME = "gpu__time_duration.sum"
+TIME = "gpu__time_duration.sum"
 _DRAM = "dram__bytes.sum.per_second"
 _DRAM_SHARE = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
 _SM_SHARE = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
@@ -43,7 +43,7 @@ _LIMITS = {
     "the number of blocks": "launch__occupancy_limit_blocks",
 }
 METRICS = (
-    _TIME, _DRAM, _DRAM_SHARE, _SM_SHARE, _ACTIVE, _THEORY, _CONFLICTS, _WAVEFRONTS, _LOADS, _STORES,
+    TIME, _DRAM, _DRAM_SHARE, _SM_SHARE, _ACTIVE, _THEORY, _CONFLICTS, _WAVEFRONTS, _LOADS, _STORES,
     _REGISTERS, *_LIMITS.values(),
 )  # fmt: skip
 _MOST_KERNELS = 20
@@ -107,7 +107,7 @@ def parse(lines: Iterable[str]) -> list[dict[str, Any]]:
             if math.isfinite(value):
                 launch["metrics"][metric] = value
     for launch in launches.values():
-        nanoseconds = launch["metrics"].get(_TIME)
+        nanoseconds = launch["metrics"].get(TIME)
         launch["ms"] = None if nanoseconds is None else nanoseconds / 1e6
     return list(launches.values())
 
@@ -163,8 +163,8 @@ def sentences(metrics: Mapping[str, float]) -> list[str]:
 class NcuSession(TimedSession):
     """A session whose runner is started by ncu, inside the sandbox."""
 
-    def __init__(self, tool: Path, options: Options) -> None:
-        self._tool = tool
+    def __init__(self, tool: Path, options: Options, metrics: Sequence[str] = METRICS) -> None:
+        self._tool, self._metrics = tool, metrics
         super().__init__(
             options.solution, options.device, module=options.module, policy=options.policy, timeout=_TIMEOUT
         )
@@ -185,7 +185,7 @@ class NcuSession(TimedSession):
             "--cache-control",
             "all",
         ]
-        flags += ["--profile-from-start", "off", "--target-processes", "all", "--metrics", ",".join(METRICS)]
+        flags += ["--profile-from-start", "off", "--target-processes", "all", "--metrics", ",".join(self._metrics)]
         mine = super()._entry()
         code = (
             "import os, sys; os.execv({0!r}, [{0!r}, *{1!r}, sys.executable, '-I', '-S', '-B', *{2!r}, sys.argv[-1]])"

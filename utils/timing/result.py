@@ -51,6 +51,8 @@ class Evidence:
     ncu: Any = None
     gpu: Mapping[str, Any] = field(default_factory=dict)
     neighbours: Sequence[Mapping[str, Any]] = ()
+    # Of the parts of the profiling, by name.
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -102,12 +104,14 @@ def build(evidence: Evidence) -> Result:
             "rounds": sampled.rounds,
             "stopped": sampled.stopped,
             "seconds": sampled.seconds,
+            "warm_up_seconds": sampled.warm_up,
             "calls_per_turn": sampled.calls,
             "throttled_kept": sampled.throttled_kept,
             "retaken": [{"side": name, **asdict(turn)} for name, turn in sampled.retaken],
         },
         "gpu": dict(evidence.gpu),
         "neighbours": [dict(neighbour) for neighbour in evidence.neighbours],
+        "seconds": dict(evidence.seconds),
     }
     warnings = _warnings(evidence, ours, rows)
     results["warnings"] = warnings
@@ -142,6 +146,8 @@ def _baseline(evidence: Evidence, variant: Variant, bound: limits.Limit | str | 
         "limit_reached": bound.reached(summary.median) if isinstance(bound, limits.Limit) and summary else None,
         "build": {
             "seconds": built.seconds,
+            "waited": built.waited,
+            "missed": built.missed,
             "graphs": built.graphs,
             "graph_breaks": built.graph_breaks,
             "recompiled": built.recompiled,
@@ -246,6 +252,11 @@ def _warnings(evidence: Evidence, ours: Summary | None, rows: Sequence[Mapping[s
         if build and build["graph_breaks"]:
             found.append(
                 f"{row['label']} breaks the graph {build['graph_breaks']} time(s): a weaker baseline than it could be"
+            )
+        if build and build["missed"]:
+            found.append(
+                f"{row['label']} chose among its candidates while the GPU was in use ({build['missed']} timings): it "
+                "may be weaker than it could be; --build-alone gives it the GPU"
             )
         if build and build["recompiled"]:
             found.append(f"{row['label']} recompiled {build['recompiled']} time(s) while it was timed")

@@ -7,6 +7,7 @@ neither CUDA nor processes, and is tested with sides made of numbers.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -76,6 +77,8 @@ class Sampled:
     failed: dict[str, str] = field(default_factory=dict)
     retaken: list[tuple[str, Turn]] = field(default_factory=list)
     throttled_kept: int = 0
+    # Of `seconds`, those before the first round.
+    warm_up: float = 0.0
 
     def samples(self, name: str) -> list[tuple[float, ...]]:
         """Samples of `name` by round; an empty tuple for a round it missed, so that rounds of two sides pair up."""
@@ -106,6 +109,7 @@ def sample(
     began = clock()
     result = Sampled(turns={}, calls={})
     sides = _warm_up(candidate, baselines, result, budget, clock)
+    result.warm_up = clock() - began
     order = random.Random(seed)
     while True:
         order.shuffle(sides)
@@ -136,17 +140,21 @@ def _warm_up(
     share = budget / 3 / len(sides)
     # A turn is short enough for the floor of rounds to fit into the budget, long enough to drown the switch of process.
     turn_ms = max(10.0, min(80.0, 1e3 * budget * 0.6 / (statistics.MIN_ROUNDS * len(sides))))
+    goal = min(_WARM_SECONDS, share)
     for side in list(sides):
         calls, begun = 1, clock()
         try:
             while True:
+                last = clock()
                 batch = side.run(calls)
+                now = clock()
                 usable = statistics.clean(batch.samples).kept
-                spent = clock() - begun
                 # The very first call says nothing: it may compile, allocate, or fill a table.
-                if calls > 1 and (spent >= min(_WARM_SECONDS, share) or calls >= 4096):
+                if calls > 1 and (now - begun >= goal or calls >= 4096):
                     break
-                calls *= 2
+                # Twice as many, or as many as still fit, of which the turn's length is told as well.
+                fitting = calls * (goal - (now - begun)) / max(now - last, 1e-6) if calls > 1 else math.inf
+                calls = max(calls, min(2 * calls, math.ceil(fitting))) if calls > 1 else 2
         except SideFailed as failure:
             if side is candidate:
                 raise

@@ -1,7 +1,7 @@
 """One profiling from start to end: processes side by side, verification first, then rounds, then what explains them.
 
 verify        does the solution compute the same function? Nothing is timed as a success before that
-baselines     built meanwhile, one process per precision
+baselines     built meanwhile, one process per precision and mode (utils.timing.building)
 rounds        solution and baselines in turns, until the evidence suffices
 witness       the judge's wall clock against the reported times
 explanation   end-to-end and graph times, speed of light, kernels, Nsight Compute
@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import platform
 import random
+import tempfile
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,17 +27,18 @@ from utils.present import outcome
 from utils.present.outcome import CannotTell
 from utils.present.record import envelope
 from utils.problem.solution import Solution
-from utils.timing import kernels, limits, result, rounds, witness, work
-from utils.timing.baselines import BaselineSession, Built, told
+from utils.timing import kernels, result, rounds, witness, work
+from utils.timing.building import Baselines
 from utils.timing.gpu import Monitor
 from utils.timing.result import SMALL_MS, SOLUTION, Evidence, Extra
 from utils.timing.sessions import TimedSession
 from utils.timing.sides import BaselineSide, NotSame, SolutionSide, Stand, Trial
-from utils.timing.variants import AS_IT_COMES, OFFICIAL, Variant, precision_for, variants
+from utils.timing.variants import AS_IT_COMES, OFFICIAL, Variant, precision_for
 from utils.timing.work import walk
 
 if TYPE_CHECKING:
     from utils.judge.comparing import Tolerance
+    from utils.problem.problem import Problem
 
 PASS, FAIL, REFUSED = "PASS", "FAIL", "REFUSED"
 # Up to here (milliseconds) end-to-end and graph times are taken for every side, beyond it for the two that matter.
@@ -86,110 +89,184 @@ class Verified:
     random: bool = False
 
 
-Verify = Callable[[Options], Verified]
+# Calls what it is given once, with the problem, when its own runner is starting: there is time then.
+Verify = Callable[[Options, Callable[["Problem"], None]], Verified]
+
+
+class Laps:
+    """Seconds spent in each part of a profiling, by name; the first part begins at `begun` (monotonic), or now."""
+
+    def __init__(self, begun: float | None = None) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.monotonic() if begun is None else begun
+
+    def lap(self, name: str) -> None:
+        """What went by since the last lap was spent in `name`."""
+        now = time.monotonic()
+        self.seconds[name] = self.seconds.get(name, 0.0) + now - self._last
+        self._last = now
+
+
+@dataclass
+class _Ground:
+    """What the judge knows before anything is timed. `trial` and `counted` once the problem is loaded."""
+
+    options: Options
+    seeds: Mapping[str, int]
+    trial: Trial | None = None
+    counted: work.Work | str = ""
+
+    def lay(self, problem: Problem, session: TimedSession, bases: Baselines) -> None:
+        """Makes the trial, tells the baselines, and settles what that shows."""
+        import torch
+
+        options = self.options
+        device = torch.device(options.device)
+        trial = Trial(problem, device, self.seeds["trial"], train=options.train, small=options.small)
+        self.counted = work.count(trial.reference.model, trial.first.args)
+        if _memory_short(trial, options.device, 3 + len(bases.sessions)):
+            # Every session keeps copies of its own: neither side by side with verification, nor more than needed.
+            self.options = bases.options = replace(options, build_alone=True, frugal=True)
+            session.frugal = True
+            bases.gather()
+        if not _single_products(trial, self.counted):
+            bases.drop("tf32")
+        bases.know(trial)
+        self.trial = trial
 
 
 def profile(
-    options: Options, verify: Verify, monitor: Monitor, tell: Callable[[str], None] = lambda text: None
+    options: Options,
+    verify: Verify,
+    monitor: Monitor,
+    tell: Callable[[str], None] = lambda text: None,
+    begun: float | None = None,
 ) -> dict[str, Any]:
     """The record of profiling `options.solution`. The caller holds the GPU's lock and runs `monitor`.
 
     verify: puts the question "same function?" first; what it finds is trusted. tell: progress, one line at a time.
+    begun: when the command began (monotonic seconds), for the record.
     Raises CannotTell when the reference does not run or the processes cannot be had.
     """
+    laps = Laps(begun)
     with ExitStack() as stack:
         tell("starting the solution and the baselines")
         session = TimedSession(
             options.solution, options.device, module=options.module, policy=options.policy, timeout=options.timeout
         )
         stack.callback(session.close)
-        bases = _Baselines(options, stack)
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="kernel-workbench-quiet-"))
+        bases = Baselines(options, stack, Path(folder) / "lock")
         # What the solution may not touch is read before anything of it runs.
         loaded = threading.Event()
         stack.callback(loaded.set)
         ready = bases.pool.submit(session.ready, loaded.wait)
-        # Processes take seconds to start, so both that are likely to be needed do at once.
+        # Processes take seconds to start, so all that are likely to be needed do at once, and the verification's too.
         bases.begin([AS_IT_COMES] if options.device == "cpu" else [AS_IT_COMES, "tf32"])
-        # Only now: importing takes seconds, in which the processes start.
-        import torch
+        ground = _Ground(options, derived_seeds(options.seed))
 
-        from utils.problem.problem import load_problem
+        def meanwhile(problem: Problem) -> None:
+            loaded.set()
+            laps.lap("start")
+            ground.lay(problem, session, bases)
+            laps.lap("trial")
 
-        problem = load_problem(options.problem)
-        loaded.set()
-        seeds = derived_seeds(options.seed)
-        trial = Trial(problem, torch.device(options.device), seeds["trial"], train=options.train, small=options.small)
-        counted = work.count(trial.reference.model, trial.first.args)
-        short = _memory_short(trial, options.device)
-        if short:
-            # Every session keeps copies of its own: neither side by side with verification, nor more than needed.
-            options = replace(options, build_alone=True, frugal=True)
-            bases.options, session.frugal = options, True
-        if not _single_products(trial, counted):
-            bases.drop("tf32")
-        bases.know(trial)
         tell("verifying that the solution computes the same function")
-        verified = verify(options)
+        with bases.alone():
+            verified = verify(options, meanwhile)
+        laps.lap("verification")
         if not verified.passed:
-            return _ended(options, FAIL, verified.reasons, session, {"verification": verified.record})
-        trial.stateful = trial.stateful or verified.random
+            return _ended(ground.options, FAIL, verified.reasons, session, verified, laps)
+        if ground.trial is None:
+            # Memory did not do for both at once; the verification has given its own back.
+            from utils.problem.problem import load_problem
+
+            meanwhile(load_problem(options.problem))
         try:
-            ready.result()
-            stand = Stand(session, trial, seeds["inputs"])
-            side = SolutionSide(stand, seeds["checks"], verified.tolerance, verified.tolerances)
-            precision = precision_for(verified.precision_class)
-            if precision == "tf32" and not _multiplies(counted):
-                precision = AS_IT_COMES
-            tell("building the baselines")
-            sides = bases.finish(precision, tell)
-            evidence = Evidence(
-                sampled=rounds.Sampled({}, {}),
-                variants=bases.wanted,
-                built=bases.built,
-                precision=precision,
-                precision_class=verified.precision_class,
-                target=options.target,
-                work=counted,
-                fp64=_is_fp64(trial),
-            )
-            if torch.device(options.device).type == "cuda":
-                evidence.rates = bases.rates(evidence.fp64, monitor)
-            tell(f"timing {1 + len(sides)} variants in rounds")
-            equal = [
-                name
-                for name in (Variant(OFFICIAL).key, Variant(OFFICIAL, precision).key)
-                if name in {s.name for s in sides}
-            ]
-            evidence.sampled = rounds.sample(
-                side, sides, budget=options.budget, seed=seeds["order"], decisive=equal, throttled=monitor.throttled
-            )
-            evidence.checked = side.checked
-            evidence.neighbours = monitor.neighbours(own=2 + len(bases.sessions))
-            evidence.witness = _witness(evidence.sampled, sides) if sides else None
+            evidence, side, sides = _measured(ground, session, ready, bases, verified, monitor, laps, tell)
             if evidence.witness is not None and not evidence.witness.agrees:
-                return _refused(options, evidence, monitor, session, verified)
+                return _refused(ground.options, evidence, monitor, session, verified)
             tell("looking at where the time goes")
-            _explain(evidence, side, sides)
+            _explain(evidence, side, sides, laps)
         except NotSame as failed:
-            return _ended(options, FAIL, [str(failed)], session, {"verification": verified.record})
+            return _ended(ground.options, FAIL, [str(failed)], session, verified, laps)
         except rounds.SideFailed as failed:
-            return _ended(
-                options,
-                FAIL,
-                [f"the solution failed while it was timed: {failed}"],
-                session,
-                {"verification": verified.record},
-            )
+            reasons = [f"the solution failed while it was timed: {failed}"]
+            return _ended(ground.options, FAIL, reasons, session, verified, laps)
         except RunnerFailed as failed:
             if failed.kind == "harness":
                 raise CannotTell(failed.sentence) from None
-            return _ended(options, FAIL, [failed.sentence], session, {"verification": verified.record})
+            return _ended(ground.options, FAIL, [failed.sentence], session, verified, laps)
         if options.ncu:
             from utils.timing import ncu
 
             tell("running Nsight Compute")
-            evidence.ncu = ncu.collect(options, trial)
-        return _finished(options, evidence, monitor, session, verified)
+            assert ground.trial is not None
+            evidence.ncu = ncu.collect(ground.options, ground.trial)
+            laps.lap("ncu")
+        return _finished(ground.options, evidence, monitor, session, verified)
+
+
+def _measured(
+    ground: _Ground,
+    session: TimedSession,
+    ready: Future[Any],
+    bases: Baselines,
+    verified: Verified,
+    monitor: Monitor,
+    laps: Laps,
+    tell: Callable[[str], None],
+) -> tuple[Evidence, SolutionSide, list[BaselineSide]]:
+    """The rounds, once everything is built and nothing of ours computes any more; and whether the clocks agree."""
+    import torch
+
+    options, seeds, trial, counted = ground.options, ground.seeds, ground.trial, ground.counted
+    assert trial is not None
+    trial.stateful = trial.stateful or verified.random
+    ready.result()
+    with bases.alone():
+        stand = Stand(session, trial, seeds["inputs"])
+    side = SolutionSide(stand, seeds["checks"], verified.tolerance, verified.tolerances)
+    laps.lap("solution")
+    precision = precision_for(verified.precision_class)
+    if precision == "tf32" and not _multiplies(counted):
+        precision = AS_IT_COMES
+    tell("building the baselines")
+    cuda, fp64 = torch.device(options.device).type == "cuda", _is_fp64(trial)
+    rates = bases.rates(fp64, monitor) if cuda else None
+    laps.lap("rates")
+    sides = bases.finish(precision, tell)
+    laps.lap("baselines")
+    tell(f"timing {1 + len(sides)} variants in rounds")
+    names = {side.name for side in sides}
+    decisive = dict.fromkeys((Variant(OFFICIAL).key, Variant(OFFICIAL, precision).key))
+    sampled = rounds.sample(
+        side,
+        sides,
+        budget=options.budget,
+        seed=seeds["order"],
+        decisive=[name for name in decisive if name in names],
+        throttled=monitor.throttled,
+    )
+    laps.lap("rounds")
+    laps.seconds["warm-up"] = sampled.warm_up
+    laps.seconds["rounds"] -= sampled.warm_up
+    evidence = Evidence(
+        sampled=sampled,
+        variants=bases.wanted,
+        built=bases.built,
+        precision=precision,
+        precision_class=verified.precision_class,
+        target=options.target,
+        work=counted,
+        fp64=fp64,
+        rates=rates,
+        checked=side.checked,
+        neighbours=monitor.neighbours(own=2 + len(bases.sessions)),
+        witness=_witness(sampled, sides) if sides else None,
+        seconds=laps.seconds,
+    )
+    return evidence, side, sides
 
 
 def derived_seeds(seed: int) -> dict[str, int]:
@@ -197,127 +274,6 @@ def derived_seeds(seed: int) -> dict[str, int]:
     calls are compared must not be guessed."""
     names = ("trial", "inputs", "checks", "order")
     return {name: random.Random(f"{seed}/profiling/{name}").randrange(1 << 62) for name in names}
-
-
-class _Baselines:
-    """The baseline processes, by precision, working in threads of their own while the judge verifies."""
-
-    def __init__(self, options: Options, stack: ExitStack) -> None:
-        self.options, self._stack = options, stack
-        self.sessions: dict[str, BaselineSession] = {}
-        self.stands: dict[str, Stand] = {}
-        self.built: dict[str, Built] = {}
-        self.wanted: list[Variant] = []
-        self.pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="baseline")
-        stack.callback(self.pool.shutdown, wait=True, cancel_futures=True)
-        self._begun: dict[str, Future[None]] = {}
-        self._trial: Future[Trial] = Future()
-        # Whoever waits for a trial that never comes must not wait for ever.
-        stack.callback(self._trial.cancel)
-
-    def know(self, trial: Trial) -> None:
-        """Hands over the trial, for which the processes begun may be waiting."""
-        self._trial.set_result(trial)
-
-    def drop(self, precision: str) -> None:
-        """Ends the process of a precision that is not needed after all."""
-        self._begun.pop(precision, None)
-        session = self.sessions.pop(precision, None)
-        if session is not None:
-            session.close()
-
-    def begin(self, precisions: Sequence[str]) -> None:
-        """Starts a process per precision, which gets ready and builds what every run needs: eager and torch.compile."""
-        for precision in precisions:
-            session = BaselineSession(
-                self.options.problem,
-                self.options.device,
-                precision,
-                timeout=self.options.timeout,
-                build_timeout=self.options.build_timeout,
-            )
-            self._stack.callback(session.close)
-            self.sessions[precision] = session
-            self._begun[precision] = self.pool.submit(self._get_ready, session)
-
-    def finish(self, precision: str, tell: Callable[[str], None]) -> list[BaselineSide]:
-        """Everything that `precision` wants, built; the sides that can be timed. Failures are in `built`."""
-        self.wanted = variants(self.options.modes, precision)
-        needed = {variant.precision for variant in self.wanted}
-        for name in set(self.sessions) - needed:
-            self.drop(name)
-        self.begin(sorted(needed - set(self.sessions)))
-        for name, future in self._begun.items():
-            try:
-                future.result()
-            except (RunnerFailed, CannotTell) as failed:
-                sentence = told(failed) if isinstance(failed, RunnerFailed) else str(failed)
-                if name == AS_IT_COMES:
-                    raise CannotTell(f"the reference could not be set up in its own process: {sentence}") from None
-                for variant in self.wanted:
-                    if variant.precision == name:
-                        self.built[variant.key] = Built(variant, error=sentence)
-        sides = []
-        for variant in self.wanted:
-            if variant.key in self.built:
-                continue
-            session = self.sessions[variant.precision]
-            built = session.built.get(variant.mode)
-            if built is None and session.alive:
-                tell(f"building {variant.label}")
-                built = session.prepare(variant, self._stand(session).inputs)
-            built = built or Built(variant, error="its process ended")
-            self.built[variant.key] = built
-            if built.error is None:
-                side = BaselineSide(self._stand(session), session, variant)
-                built.difference = _difference(side)
-                sides.append(side)
-        return [side for side in sides if self.sessions[side.variant.precision].alive]
-
-    def rates(self, fp64: bool, monitor: Monitor) -> limits.Rates | None:
-        """The device's measured rates, from the cache where this device, driver and torch were measured before."""
-        session = self.sessions[AS_IT_COMES]
-        card = monitor.card
-        key = {
-            "device": card.uuid if card else str(session.facts.get("device_name", "")),
-            "driver": card.driver if card else "",
-            "torch": str(session.facts.get("torch", "")),
-            "fp64": str(fp64),
-        }
-        wanted = [name for name in limits.PRECISIONS if name != "fp64" or fp64]
-        try:
-            return limits.cached(key, lambda: limits.Rates(**session.rates(wanted)))[0]
-        except (RunnerFailed, TypeError):
-            return None
-
-    def _get_ready(self, session: BaselineSession) -> None:
-        session.ready()
-        self._trial.result()
-        if self.options.build_alone:
-            return
-        for mode in ("eager", OFFICIAL):
-            if mode in self.options.modes and session.alive:
-                session.prepare(Variant(mode, session.precision), self._stand(session).inputs)
-
-    def _stand(self, session: BaselineSession) -> Stand:
-        """The session with the trial's weights and inputs in place."""
-        if session.precision not in self.stands:
-            session.frugal = self.options.frugal
-            self.stands[session.precision] = Stand(session, self._trial.result(), self.options.seed)
-        return self.stands[session.precision]
-
-
-def _difference(side: BaselineSide) -> float | None:
-    """How far a baseline's result lies from the reference's; None where it cannot be compared."""
-    from utils.judge.comparing import Tolerance
-
-    try:
-        side.session.select(side.variant.mode)
-        found = side.stand.compared(side.stand.call(), {}, Tolerance(0.0, 0.0))
-    except (RunnerFailed, NotSame):
-        return None
-    errors = [leaf.comparison.relative_rms for leaf in found.leaves if leaf.comparison is not None]
-    return max(errors, default=None) if not found.structure else None
 
 
 def _multiplies(counted: work.Work | str) -> bool:
@@ -333,15 +289,15 @@ def _single_products(trial: Trial, counted: work.Work | str) -> bool:
     return any(tensor.dtype == torch.float32 for tensor in tensors) and _multiplies(counted)
 
 
-def _memory_short(trial: Trial, device: str) -> bool:
-    """Whether inputs, weights and outputs, some twenty times over in all processes, would crowd the device's memory."""
+def _memory_short(trial: Trial, device: str, processes: int) -> bool:
+    """Whether inputs, weights and outputs, some four times over in each process, would crowd the device's memory."""
     import torch
 
     if torch.device(device).type != "cuda":
         return False
     draw = trial.first
     bytes_once = sum(tensor.nbytes for tensor in [*walk(draw.args), *draw.expected, *walk(trial.state)])
-    return 20 * bytes_once > torch.cuda.mem_get_info(torch.device(device))[0]
+    return 4 * processes * bytes_once > torch.cuda.mem_get_info(torch.device(device))[0]
 
 
 def _is_fp64(trial: Trial) -> bool:
@@ -357,7 +313,7 @@ def _witness(sampled: rounds.Sampled, sides: Sequence[BaselineSide]) -> witness.
     return witness.judge(sampled.batches(SOLUTION), witness.surroundings(trusted))
 
 
-def _explain(evidence: Evidence, side: SolutionSide, sides: Sequence[BaselineSide]) -> None:
+def _explain(evidence: Evidence, side: SolutionSide, sides: Sequence[BaselineSide], laps: Laps) -> None:
     """End-to-end times, kernels, graph times. Nothing here may change or lose the verdict.
 
     In this order: a profiler once attached slows every launch after it, and a capture that fails may leave its process
@@ -384,8 +340,11 @@ def _explain(evidence: Evidence, side: SolutionSide, sides: Sequence[BaselineSid
                 extras[name].why[field] = failed.sentence
 
     each(_end_to_end, "end_to_end")
+    laps.lap("end to end")
     evidence.kernels = _kernels(side.stand, evidence.work)
+    laps.lap("kernels")
     each(_replay, "graph")
+    laps.lap("graphs")
     evidence.extras = extras
 
 
@@ -447,7 +406,7 @@ def _refused(
 
 
 def _ended(
-    options: Options, verdict: str, reasons: Sequence[str], session: TimedSession, results: Mapping[str, Any]
+    options: Options, verdict: str, reasons: Sequence[str], session: TimedSession, verified: Verified, laps: Laps
 ) -> dict[str, Any]:
     return envelope(
         "profiling",
@@ -456,7 +415,7 @@ def _ended(
         reasons,
         settings=options.settings,
         environment=environment(options, session),
-        results=results,
+        results={"verification": verified.record, "seconds": laps.seconds},
     )
 
 

@@ -33,6 +33,13 @@ class Variant:
         return name + _WORDS[self.precision]
 
 
+def process_of(variant: Variant) -> str:
+    """The name of the process that runs `variant`: torch's flags are global to a process, so no two precisions share
+    one. The modes of torch.compile do not either: they build side by side, and one that fails takes no other down.
+    Eager, which needs no building, shares that of the official mode."""
+    return Variant(OFFICIAL if variant.mode == "eager" else variant.mode, variant.precision).key
+
+
 def parse_modes(text: str) -> list[str]:
     """The modes named in `--baselines`: a comma-separated list, "official" or "all". The official one is always
     among them."""
