@@ -39,8 +39,8 @@ def get_init_inputs():
 
 
 def get_small_inputs():
-    return [draw(2, 12, 19, 23)]
+    return [draw(2, 8, 128, 128)]
 
 
 def get_small_init_inputs():
-    return [12, 4]
+    return [8, 2]

@@ -18,7 +18,7 @@ class Model(nn.Module):
 
 BATCH = 16
 FEATURES = (64, 256, 256)
-SMALL_FEATURES = (3, 41, 67)
+SMALL_FEATURES = (4, 128, 128)
 
 
 def draw(batch: int, features: tuple[int, ...]) -> torch.Tensor:

@@ -36,6 +36,12 @@ struct ShiftedSums {
         sum += centred;
         squares = fmaf(centred, centred, squares);
     }
+    // As four calls, with two long chains of additions instead of two four times as long.
+    __device__ __forceinline__ void add(float4 x) {
+        const float4 c = make_float4(x.x - shift, x.y - shift, x.z - shift, x.w - shift);
+        sum += (c.x + c.y) + (c.z + c.w);
+        squares += fmaf(c.x, c.x, c.y * c.y) + fmaf(c.z, c.z, c.w * c.w);
+    }
     __device__ __forceinline__ Moments moments(float count) const {
         if (count == 0.f) return {};
         const float centred_mean = sum / count;
@@ -51,6 +57,20 @@ __device__ __forceinline__ Moments warp_merge(Moments m) {
                              __shfl_xor_sync(kFullMask, m.deviation, offset)});
     }
     return m;
+}
+
+// Over each group of Width neighbouring lanes whose parts hold `count` values each: cheaper than merging two by two,
+// and as exact. Every lane gets the result; all 32 must call it.
+struct EqualMoments {
+    float mean;
+    float deviation;
+};
+
+template <int Width>
+__device__ __forceinline__ EqualMoments merge_equal(float mean, float deviation, float count) {
+    const float common = warp_reduce<Width>(mean, Sum{}) * (1.f / Width);
+    const float distance = mean - common;
+    return {common, warp_reduce<Width>(fmaf(distance * distance, count, deviation), Sum{})};
 }
 
 // Over a block of Threads threads, in every lane of warp 0 (other warps return something unspecified). `partial` is

@@ -1,78 +1,67 @@
-// Teams: segments of a few million floats held on chip by many blocks at once, one per SM, so that a statistic over a
-// segment and its use cost one read of memory instead of two.
+// Teams: segments of many floats held on chip by many blocks at once, one per SM, so that a statistic over a segment
+// and its use cost one read of memory instead of two. Here the statistic is mean and variance, the use a normalisation.
 //
-// Each block of a team owns a slice of 32768 floats (128 KB) of every segment its team works on. Slices arrive by
-// cp.async in chunks of 8 KB in a ring of 28 chunks (224 KB of shared memory): 16 hold the current slice while it waits
-// for the team's statistic, 12 already receive the next one, so memory stays busy through the wait. Of every chunk a
-// thread copies, reads and refills the same 16 bytes: the ring needs no barrier.
+// Each block of a team owns one slice of every segment its team works on. Its slices form one endless stream of chunks
+// (16 bytes for each thread) through a ring of 224 KB in shared memory, which three places walk along at the same pace:
 //
-// Team members wait for each other through a counter in global memory. Hence all blocks of the grid must be resident:
-// launch with cudaLaunchCooperativeKernel, one block per SM at most.
+//      normalise, store, free       moments            in flight, by cp.async
+//                |                     |                        |
+//        chunk   t ................. t + Lead ............ t + RingChunks
+//
+// So reads, sums and writes are spread evenly over the time, which is what keeps the memory busy in both directions.
+// Lead is at least a slice, since a slice's moments must be known before its first value is normalised. What Lead has
+// beyond a slice is the time that the blocks of a team have for telling each other their moments; what the ring has
+// beyond Lead is the bytes in flight.
+//
+// Nobody waits for that exchange unless it is late: the data warps only drop their moments in shared memory and go on.
+// One more warp of the block, the messenger, gathers them, posts the slice's moments in global memory, waits for the
+// other blocks' posts and leaves the result where the data warps find it when they come to the slice. A thread copies,
+// sums, normalises and refills its own 16 bytes of each chunk, so data warps need no barrier either.
+//
+// Blocks of a team wait for each other. Hence all blocks of the grid must be resident: launch with
+// cudaLaunchCooperativeKernel (launch_team does), one block per SM at most.
 #pragma once
 
+#include <cooperative_groups.h>
 #include <cuda_runtime.h>
 
+#include <cstdint>
+
+#include "check.h"
 #include "cp_async.cuh"
 #include "moments.cuh"
 
 namespace kernels {
 
-constexpr int kTeamThreads = 512;
-constexpr int kChunkVectors = kTeamThreads;  // float4's per chunk: one per thread
-constexpr int kSliceChunks = 16;
-constexpr int kSliceVectors = kSliceChunks * kChunkVectors;
-constexpr int kSliceFloats = 4 * kSliceVectors;  // 32768
-constexpr int kRingChunks = 28;
-constexpr int kRingBytes =
-    kRingChunks * kChunkVectors * static_cast<int>(sizeof(float4));  // 229376 of 232448 there are
-constexpr int kMaxTeamBlocks = 256;
+constexpr int kRingBytes = 224 << 10;  // of the 227 KB a block may have
+constexpr int kMinTeamBlocks = 4;
+constexpr int kMaxTeamBlocks = 160;
 
-// What the teams share in global memory. `arrived` must be zero when the kernel starts.
-struct TeamBoard {
-    unsigned arrived[kMaxTeamBlocks];  // per team: blocks that have posted, over all segments
-    float2 posted[2][kMaxTeamBlocks];  // per block: (mean, deviation) of its slice; segments alternate
+// How a block works. Threads: of the data warps; the messenger comes after them. SliceFloats: of a segment, per block.
+// LeadFloats: from the place of the stores to that of the moments, in floats of the stream.
+template <int Threads_, int SliceFloats_, int LeadFloats_>
+struct TeamShape {
+    static constexpr int kThreads = Threads_;
+    // Registers are dealt out to four warps at a time, so 256 threads and a warp get 168 each, like 384; there the
+    // messenger's four warps (three do nothing) hand theirs over.
+    static constexpr bool kHandOver = Threads_ == 256;
+    static constexpr int kBlockThreads = Threads_ + (kHandOver ? 4 : 1) * kWarpSize;
+    static constexpr int kMessengerRegisters = 40;
+    static constexpr int kDataRegisters = 232;  // 2 x 232 + 40 = 3 x 168
+    static constexpr int kWarps = Threads_ / kWarpSize;
+    static constexpr int kSliceFloats = SliceFloats_;
+    static constexpr int kSliceVectors = SliceFloats_ / 4;
+    static constexpr int kSliceChunks = kSliceVectors / Threads_;
+    static constexpr int kLead = LeadFloats_ / 4 / Threads_;
+    static constexpr int kRingChunks = kRingBytes / 16 / Threads_;
+    static constexpr int kBatch = 1024 / Threads_;  // chunks taken together, for independent instructions
+    static_assert(kSliceChunks <= kLead && kLead < kRingChunks, "no room");
+    static_assert(kLead < 3 * kSliceChunks, "a warp may not drop moments twice before it knows the first statistics");
+    static_assert(kSliceChunks % kBatch == 0 && kLead % kBatch == 0 && kRingChunks % kBatch == 0,
+                  "batches must not cross the end of a slice or of the ring");
 };
 
-// The stream of slices of one block. The k-th segment of the team uses chunks 16 k .. 16 k + 15 of the stream.
-class SliceRing {
-  public:
-    // `ring`: kRingBytes of shared memory. `policy`: an L2 eviction policy for the copies.
-    __device__ __forceinline__ SliceRing(float4* ring, unsigned long long policy)
-        : mine_(ring + threadIdx.x), policy_(policy) {}
-
-    // Starts the copy of the next chunk of the stream (nothing where source is null). Call it once per chunk in order,
-    // and keep the pace: kRingChunks ahead at first, then one refill per chunk taken.
-    __device__ __forceinline__ void refill(const float4* source) {
-        if (source != nullptr) {
-            asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;\n" ::"r"(
-                             shared_address(mine_ + write_ * kChunkVectors)),
-                         "l"(source), "l"(policy_)
-                         : "memory");
-        }
-        cp_async_commit();
-        write_ = write_ + 1 == kRingChunks ? 0 : write_ + 1;
-    }
-
-    // Waits for the whole current slice: all but the 12 chunks that belong to the next.
-    __device__ __forceinline__ void wait_slice() const { cp_async_wait<kRingChunks - kSliceChunks>(); }
-
-    // This thread's 16 bytes of the current slice's chunk.
-    __device__ __forceinline__ float4 get(int chunk) const {
-        const int slot = read_ + chunk;
-        return mine_[(slot >= kRingChunks ? slot - kRingChunks : slot) * kChunkVectors];
-    }
-
-    __device__ __forceinline__ void next_slice() {
-        read_ += kSliceChunks;
-        if (read_ >= kRingChunks) read_ -= kRingChunks;
-    }
-
-  private:
-    float4* mine_;
-    unsigned long long policy_;
-    int read_ = 0;
-    int write_ = 0;
-};
+// ---- copies ---------------------------------------------------------------------------------------------------------
 
 // Data that passes through L2 once, and data worth keeping there.
 __device__ __forceinline__ unsigned long long evict_first_policy() {
@@ -95,49 +84,314 @@ __device__ __forceinline__ float4 load_with_policy(const float4* pointer, unsign
     return value;
 }
 
-// Moments of this block's current slice; in every lane of warp 0.
-__device__ __forceinline__ Moments slice_moments(const SliceRing& ring, Moments* partial) {
-    ShiftedSums sums;
-    sums.shift = ring.get(0).x;
+// The chunks of one block in shared memory. Places are named by their distance from the oldest.
+template <typename Shape>
+class ChunkRing {
+  public:
+    // `memory`: kRingBytes of shared memory. `policy`: an L2 eviction policy for the copies.
+    __device__ __forceinline__ ChunkRing(float4* memory, unsigned long long policy)
+        : mine_(memory + threadIdx.x), policy_(policy) {}
+
+    // Where this thread's 16 bytes lie of the first chunk of a batch; those of the others follow kThreads apart.
+    __device__ __forceinline__ float4* batch(int place) const {
+        const int sum = oldest_ + place;
+        return mine_ + (sum >= Shape::kRingChunks ? sum - Shape::kRingChunks : sum) * Shape::kThreads;
+    }
+
+    // Starts the copy of 16 bytes to a place got from batch().
+    __device__ __forceinline__ void fill(float4* place, const float4* source) {
+        asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;\n" ::"r"(shared_address(place)),
+                     "l"(source), "l"(policy_)
+                     : "memory");
+    }
+
+    // The `chunks` oldest are done with and their places refilled.
+    __device__ __forceinline__ void advance(int chunks) {
+        oldest_ += chunks;
+        if (oldest_ >= Shape::kRingChunks) oldest_ -= Shape::kRingChunks;
+    }
+
+  private:
+    float4* mine_;
+    unsigned long long policy_;
+    int oldest_ = 0;
+};
+
+// ---- the exchange ---------------------------------------------------------------------------------------------------
+
+// Two floats in one word, so that whoever sees it sees both: what warps and blocks tell each other. All bits are set
+// until it is posted.
+using Post = unsigned long long;
+constexpr Post kNotPosted = ~Post{0};
+
+__device__ __forceinline__ Post make_post(float first, float second) {
+    const Post post = static_cast<Post>(__float_as_uint(second)) << 32 | __float_as_uint(first);
+    return post == kNotPosted ? post & ~Post{1} : post;  // two NaNs stay NaNs
+}
+__device__ __forceinline__ float first_of(Post post) {
+    return __uint_as_float(static_cast<unsigned>(post));
+}
+__device__ __forceinline__ float second_of(Post post) {
+    return __uint_as_float(static_cast<unsigned>(post >> 32));
+}
+
+// Relaxed accesses: a post carries all there is to tell. Acquire and release: what was done before is done for others.
+__device__ __forceinline__ Post read_post(const Post* place) {
+    Post post;
+    asm volatile("ld.relaxed.gpu.b64 %0, [%1];\n" : "=l"(post) : "l"(place) : "memory");
+    return post;
+}
+__device__ __forceinline__ void write_post(Post* place, Post post) {
+    asm volatile("st.relaxed.gpu.b64 [%0], %1;\n" ::"l"(place), "l"(post) : "memory");
+}
+__device__ __forceinline__ Post read_post_acquire(const Post* place) {
+    Post post;
+    asm volatile("ld.acquire.cta.b64 %0, [%1];\n" : "=l"(post) : "l"(place) : "memory");
+    return post;
+}
+__device__ __forceinline__ void write_post_release(Post* place, Post post) {
+    asm volatile("st.release.cta.b64 [%0], %1;\n" ::"l"(place), "l"(post) : "memory");
+}
+
+struct TeamWork {
+    int segments;
+    int team_blocks;  // slices per segment
+    float epsilon;
+    Post* posts;  // [segments][team_blocks], the moments of each slice; whatever they hold at first
+};
+
+// What the warps of a block share.
+template <typename Shape>
+struct TeamMail {
+    Post moments[2][Shape::kWarps];  // of a warp's part of a slice: mean, sum of squared deviations; turns alternate
+    Post statistics[3];              // of a segment: mean, 1 / sqrt(variance + epsilon); turns go round
+
+    __device__ __forceinline__ void clear() {
+        for (int i = threadIdx.x; i < 2 * Shape::kWarps; i += Shape::kBlockThreads)
+            write_post(&moments[0][0] + i, kNotPosted);
+        if (threadIdx.x < 3) write_post(statistics + threadIdx.x, kNotPosted);
+    }
+};
+
+// The messenger's work, for the turns of its block: `post` is that of the first segment's first slice, `turn_posts` the
+// way to the next turn's.
+template <typename Shape>
+__device__ __forceinline__ void carry_messages(TeamMail<Shape>& mail, Post* post, int64_t turn_posts, int member,
+                                               const TeamWork& work, int turns) {
+    constexpr int kPostsPerLane = kMaxTeamBlocks / kWarpSize;
+    constexpr float kWarpFloats = Shape::kSliceFloats / Shape::kWarps;
+    constexpr float kSliceFloats = Shape::kSliceFloats;
+    const int lane = threadIdx.x % kWarpSize;
+    const int members = work.team_blocks;
+    for (int turn = 0; turn < turns; ++turn, post += turn_posts) {
+        // Gather. Lanes beyond the warps repeat what another lane reads: equal parts many times over have their mean.
+        Post* box = &mail.moments[turn % 2][lane % Shape::kWarps];
+        Post word;
+        while ((word = read_post(box)) == kNotPosted) __nanosleep(20);
+        __syncwarp();
+        write_post(box, kNotPosted);
+        const EqualMoments slice = merge_equal<Shape::kWarps>(first_of(word), second_of(word), kWarpFloats);
+        if (lane == 0) write_post(post + member, make_post(slice.mean, slice.deviation));
+
+        Post words[kPostsPerLane];
 #pragma unroll
-    for (int chunk = 0; chunk < kSliceChunks; ++chunk) {
-        const float4 value = ring.get(chunk);
-        sums.add(value.x);
-        sums.add(value.y);
-        sums.add(value.z);
-        sums.add(value.w);
-    }
-    return block_merge<kTeamThreads>(sums.moments(4.f * kSliceChunks), partial);
-}
-
-// Posts the moments of this block's slice for segment number `turn` (0, 1, ... in the order the team takes them).
-// Called by warp 0.
-__device__ __forceinline__ void post_moments(TeamBoard* board, int team, int turn, Moments m) {
-    if (threadIdx.x == 0) {
-        __stcg(&board->posted[turn % 2][blockIdx.x], make_float2(m.mean, m.deviation));
-        __threadfence();  // the post is visible before the count
-        atomicAdd(&board->arrived[team], 1u);
-    }
-}
-
-// Waits for the whole team's posts for segment number `turn` and merges them, in the same order everywhere. Called by
-// warp 0; the result is in each of its lanes. The post of turn + 2 overwrites that of `turn`: a block makes it only
-// after it has seen all posts of turn + 1, which others make after they have read `turn`.
-__device__ __forceinline__ Moments await_moments(TeamBoard* board, int team, int team_blocks, int turn) {
-    const unsigned target = static_cast<unsigned>(turn + 1) * static_cast<unsigned>(team_blocks);
-    if (threadIdx.x == 0) {
-        const volatile unsigned* arrived = &board->arrived[team];
-        while (*arrived < target) {
+        for (int i = 0; i < kPostsPerLane; ++i) words[i] = lane + i * kWarpSize < members ? kNotPosted : 0;
+        while (true) {
+            bool missing = false;
+#pragma unroll
+            for (int i = 0; i < kPostsPerLane; ++i) {
+                if (words[i] == kNotPosted) words[i] = read_post(post + lane + i * kWarpSize);
+            }
+#pragma unroll
+            for (int i = 0; i < kPostsPerLane; ++i) missing |= words[i] == kNotPosted;
+            if (!missing) break;
+            __nanosleep(50);
         }
-        __threadfence();  // the posts are read after the count
+        __syncwarp();
+        // Slices are of one length, so sums of their means and deviations will do; against a mean of one of them, as
+        // against any value among the data, nothing cancels. Every block adds in the same order and gets the same bits.
+        const float shift = __shfl_sync(kFullMask, first_of(words[0]), 0);
+        float sum = 0.f;
+        float deviation = 0.f;
+#pragma unroll
+        for (int i = 0; i < kPostsPerLane; ++i) {
+            if (lane + i * kWarpSize < members) {
+                const float distance = first_of(words[i]) - shift;
+                sum += distance;
+                deviation += fmaf(distance * distance, kSliceFloats, second_of(words[i]));
+            }
+        }
+        sum = warp_reduce(sum, Sum{});
+        deviation = warp_reduce(deviation, Sum{});
+        const float count = static_cast<float>(members);
+        const float distance = sum / count;
+        const float variance = (deviation / kSliceFloats - sum * distance) / count;
+        const float inverse_deviation = rsqrtf((variance < 0.f ? 0.f : variance) + work.epsilon);
+        __syncwarp();  // all lanes have emptied their boxes, which the release below tells the data warps
+        if (lane == 0) {
+            // All data warps have dropped this turn's moments, so they have read the statistics of two turns ago.
+            write_post(mail.statistics + (turn + 1) % 3, kNotPosted);
+            write_post_release(mail.statistics + turn % 3, make_post(shift + distance, inverse_deviation));
+        }
     }
-    __syncwarp();
-    Moments m;
-    for (int block = threadIdx.x; block < team_blocks; block += kWarpSize) {
-        const float2 post = __ldcg(&board->posted[turn % 2][team * team_blocks + block]);
-        m = merge(m, Moments{static_cast<float>(kSliceFloats), post.x, post.y});
+}
+
+// ---- the work of one block ------------------------------------------------------------------------------------------
+
+// output = affine((input - mean) / sqrt(variance + epsilon)) for all segments, side by side in memory; the blocks of
+// the grid form as many teams as they can. `affine` has
+//   start(first segment)                                 once, before all else
+//   begin(next segment)                                  before the first chunk of each segment
+//   apply(value, chunk, mean, inverse_deviation)         four values of this thread, at chunk `chunk` of the slice
+template <typename Shape, typename Affine>
+__device__ __forceinline__ void normalise_segments(float4* __restrict__ output, const float4* __restrict__ input,
+                                                   const TeamWork& work, float4* ring_memory, Affine& affine) {
+    constexpr int kSliceChunks = Shape::kSliceChunks;
+    constexpr int kRingChunks = Shape::kRingChunks;
+    constexpr int kLead = Shape::kLead;
+    constexpr int kBatch = Shape::kBatch;
+    constexpr int kThreads = Shape::kThreads;
+    __shared__ TeamMail<Shape> mail;
+
+    const int team = blockIdx.x / work.team_blocks;
+    const int teams = gridDim.x / work.team_blocks;
+    const int member = blockIdx.x % work.team_blocks;
+    const int turns = (work.segments - team + teams - 1) / teams;  // segments of this team: team, team + teams, ...
+    const int64_t segment_vectors = static_cast<int64_t>(work.team_blocks) * Shape::kSliceVectors;
+    const int64_t turn_vectors = teams * segment_vectors;
+    const int64_t mine = team * segment_vectors + member * Shape::kSliceVectors + threadIdx.x;
+    input += mine;
+    output += mine;
+    const bool messenger = threadIdx.x >= kThreads;
+
+    ChunkRing<Shape> ring(ring_memory, evict_first_policy());
+    if (!messenger) {
+#pragma unroll
+        for (int i = 0; i < kRingChunks; ++i) {
+            const int turn = i / kSliceChunks;
+            if (turn < turns)
+                ring.fill(ring.batch(0) + i * kThreads, input + turn * turn_vectors + i % kSliceChunks * kThreads);
+            if (i % kBatch == kBatch - 1) cp_async_commit();
+        }
     }
-    return warp_merge(m);
+    // No block may find what an earlier kernel left in the posts. The first loads are on their way meanwhile.
+    mail.clear();
+    for (int turn = threadIdx.x; turn < turns; turn += Shape::kBlockThreads) {
+        write_post(work.posts + (team + static_cast<int64_t>(turn) * teams) * work.team_blocks + member, kNotPosted);
+    }
+    cooperative_groups::this_grid().sync();
+
+    if (messenger) {
+        if constexpr (Shape::kHandOver) {
+            asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(Shape::kMessengerRegisters));
+        }
+        if (threadIdx.x < kThreads + kWarpSize) {
+            carry_messages(mail, work.posts + static_cast<int64_t>(team) * work.team_blocks,
+                           static_cast<int64_t>(teams) * work.team_blocks, member, work, turns);
+        }
+        return;
+    }
+    if constexpr (Shape::kHandOver) {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(Shape::kDataRegisters));
+    }
+    affine.start(team);
+
+    const int warp = threadIdx.x / kWarpSize;
+    ShiftedSums sums;
+    // The batch from chunk number `chunk` on, counted from the start of turn `turn`: into the moments of its slice.
+    const auto sum_batch = [&](int turn, int chunk) {
+        const int ahead = turn + chunk / kSliceChunks;
+        if (ahead >= turns) return;
+        const float4* place = ring.batch(chunk % kRingChunks);
+        float4 value[kBatch];
+#pragma unroll
+        for (int i = 0; i < kBatch; ++i) value[i] = place[i * kThreads];
+        if (chunk % kSliceChunks == 0) sums = ShiftedSums{value[0].x};
+#pragma unroll
+        for (int i = 0; i < kBatch; ++i) sums.add(value[i]);
+        if (chunk % kSliceChunks == kSliceChunks - kBatch) {
+            constexpr float kFloats = 4 * kSliceChunks;
+            const Moments own = sums.moments(kFloats);
+            const EqualMoments m = merge_equal<kWarpSize>(own.mean, own.deviation, kFloats);
+            if (threadIdx.x % kWarpSize == 0)
+                write_post(&mail.moments[ahead % 2][warp], make_post(m.mean, m.deviation));
+        }
+    };
+    cp_async_wait<(kRingChunks - kSliceChunks) / kBatch>();
+#pragma unroll
+    for (int chunk = 0; chunk < kSliceChunks; chunk += kBatch) sum_batch(0, chunk);
+    cp_async_wait<(kRingChunks - kLead) / kBatch>();
+#pragma unroll
+    for (int chunk = kSliceChunks; chunk < kLead; chunk += kBatch) sum_batch(0, chunk);
+
+    for (int turn = 0; turn < turns; ++turn) {
+        affine.begin(team + (turn + 1 < turns ? turn + 1 : turn) * teams);
+        Post statistics;
+        while ((statistics = read_post_acquire(mail.statistics + turn % 3)) == kNotPosted) {
+        }
+        __syncwarp();
+        const float mean = first_of(statistics);
+        const float inverse_deviation = second_of(statistics);
+
+#pragma unroll
+        for (int chunk = 0; chunk < kSliceChunks; chunk += kBatch) {
+            float4* place = ring.batch(chunk);
+            float4 value[kBatch];
+#pragma unroll
+            for (int i = 0; i < kBatch; ++i) value[i] = place[i * kThreads];
+#pragma unroll
+            for (int i = 0; i < kBatch; ++i) {
+                __stcs(output + (chunk + i) * kThreads, affine.apply(value[i], chunk + i, mean, inverse_deviation));
+            }
+            // The values are in registers, so their places are free.
+            const int ahead = chunk + kRingChunks;
+            if (turn + ahead / kSliceChunks < turns) {
+#pragma unroll
+                for (int i = 0; i < kBatch; ++i) {
+                    ring.fill(place + i * kThreads,
+                              input + ahead / kSliceChunks * turn_vectors + (ahead % kSliceChunks + i) * kThreads);
+                }
+            }
+            cp_async_commit();
+            cp_async_wait<(kRingChunks - kLead) / kBatch>();
+            sum_batch(turn, chunk + kLead);
+        }
+        ring.advance(kSliceChunks);
+        input += turn_vectors;
+        output += turn_vectors;
+    }
+}
+
+// ---- on the host ----------------------------------------------------------------------------------------------------
+
+// Blocks in a team for segments of `length` floats in slices of `slice` floats; 0 where teams cannot do it.
+inline int team_blocks(int64_t length, int slice, int multiprocessors) {
+    const int64_t blocks = length / slice;
+    const bool possible = length % slice == 0 && blocks >= kMinTeamBlocks && blocks <= kMaxTeamBlocks;
+    return possible && blocks <= multiprocessors ? static_cast<int>(blocks) : 0;
+}
+
+inline int64_t team_post_bytes(int64_t segments, int64_t blocks) {
+    return segments * blocks * static_cast<int64_t>(sizeof(Post));
+}
+
+inline int multiprocessor_count() {
+    int device = 0;
+    int multiprocessors = 0;
+    CUDA_CHECK(cudaGetDevice(&device));
+    CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+    return multiprocessors;
+}
+
+// Launches a kernel that calls normalise_segments<Shape>, with as many teams as there are SMs and segments for.
+// `arguments`: addresses of the kernel's arguments.
+template <typename Shape, typename Kernel>
+void launch_team(Kernel* kernel, const TeamWork& work, void** arguments, cudaStream_t stream) {
+    const int most = multiprocessor_count() / work.team_blocks;
+    const int teams = work.segments < most ? work.segments : most;
+    CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRingBytes));
+    CUDA_CHECK(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), dim3(work.team_blocks * teams),
+                                           dim3(Shape::kBlockThreads), arguments, kRingBytes, stream));
 }
 
 }  // namespace kernels

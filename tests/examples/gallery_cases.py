@@ -39,13 +39,21 @@ CASES: dict[str, list[tuple[list[Any], Callable[[], list[Any]]]]] = {
     ],
     "layer_norm": [
         ([(7,)], lambda: [randn(3, 7) + 100]),
+        ([(3, 41, 67)], lambda: [randn(3, 3, 41, 67)]),
         ([(2, 6, 11)], lambda: [1e-3 * randn(4, 2, 6, 11) + 1]),
         ([(65537,)], lambda: [randn(2, 65537)]),
+        # Teams: two of 4 blocks or one of 8 on the simulator's 8 SMs; several rows to each, one row alone, a large mean.
+        ([(4, 16384)], lambda: [randn(7, 4, 16384) * torch.rand(7, 1, 1) + 30 * randn(7, 1, 1)]),
+        ([(8, 32768)], lambda: [randn(4, 8, 32768) + 100 * randn(4, 8, 1)]),
+        ([(5 * 32768,)], lambda: [randn(1, 5 * 32768)]),
     ],
     "group_norm": [
         ([6, 6], lambda: [randn(2, 6, 5, 5) + 100]),
+        ([12, 4], lambda: [randn(2, 12, 19, 23)]),
         ([6, 1], lambda: [randn(1, 6, 4, 9)]),
         ([4, 2], lambda: [randn(3, 4, 1, 3)]),
+        ([8, 2], lambda: [randn(3, 8, 128, 128) * torch.rand(3, 8, 1, 1) + 10 * randn(3, 8, 1, 1)]),
+        ([8, 2], lambda: [randn(2, 8, 32768) + 100]),
     ],
     "max_pool_2d": [
         ([4, 1, 1], lambda: [randn(1, 1, 2, 2)]),

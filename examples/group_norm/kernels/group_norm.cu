@@ -7,15 +7,26 @@
 // costs 1.5x the traffic, from DRAM or, with few enough groups in flight, from L2, whose bandwidth is not much more
 // than DRAM's.
 //
-// The algorithm: a team of 64 blocks, one per SM, holds a whole group on chip, 128 KB each; two teams fill 128 of 132
-// SMs and work through the 896 groups (kernels/common/team.cuh). Shared memory is a ring of 224 KB: this group's slice,
-// and three quarters of the next one's already arriving while the team waits for its statistics; every 16 bytes taken
-// out are refilled at once. x is read once and y written once. A slice lies within one channel, so weight and bias are
-// two scalars.
+// The algorithm: a team of 128 blocks, one per SM, holds a whole group on chip, 64 KB each, and works through the 896
+// groups (kernels/common/team.cuh). Shared memory is a ring of 224 KB, three and a half groups: while one group is
+// normalised and stored, the second after it is summed as it arrives, so that the blocks have a whole group's time to
+// tell each other their moments, and nobody waits. x is read once and y written once. A slice lies within one channel,
+// so weight and bias are two scalars.
 //
-// config 0: teams where a group is 32768 x (a team of 32 or more SMs) values and positions a multiple of 32768, else 1.
+// Tried. Two teams of 64 SMs with 128 KB each, one phase after the other (wait for the slice, sum it, tell the others,
+// wait for them, normalise), reached 3.3 TB/s of 4.3: between two groups nothing was written and what was in flight ran
+// dry. The phases overlapped, but all warps of a block stopping for the exchange with the others: 3.4 TB/s.
+//
+// config 0: teams where a group is 4 or more slices of 16384 or 32768 values, one per SM, and a channel whole slices;
+//           else config 1. Of the ring's 28 steps of 8 KB, the moments run 16 ahead of the stores.
 // config 1: two kernels, moments (split over blocks, merged exactly) and normalise. It reads x twice, handles every
-// shape.
+//           shape.
+// config 2: as 0, the moments 14 steps ahead: more bytes in flight, less time for the exchange between blocks.
+// config 3: as 0, the moments 18 steps ahead.
+// config 4: as 0, 256 threads with twice the work instead of 512.
+// config 5: slices of 32768 values: two teams of 64 blocks here, the moments 22 steps ahead.
+// config 6: as 5, the moments 24 steps ahead.
+// config 7: as 0, the moments 20 steps ahead.
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -29,79 +40,61 @@
 
 namespace {
 
-using kernels::kChunkVectors;
-using kernels::kRingChunks;
-using kernels::kSliceChunks;
 using kernels::Moments;
+using kernels::TeamShape;
 
-constexpr int kMinTeamBlocks = 32;
+// Weight and bias of a block's slice, which lies within one channel. Segment: one group of one sample, numbered
+// sample * groups + group, which is the order they lie in.
+class ChannelAffine {
+  public:
+    // `member_channel`: the slice's channel, counted from the first of its group.
+    __device__ __forceinline__ ChannelAffine(const float* weight, const float* bias, int groups, int group_channels,
+                                             int member_channel)
+        : weight_(weight + member_channel),
+          bias_(bias + member_channel),
+          groups_(groups),
+          group_channels_(group_channels) {}
 
-// Segment: one group of one sample, numbered sample * groups + group, which is the order they lie in.
-__global__ void __launch_bounds__(kernels::kTeamThreads, 1)
-    group_norm_team_kernel(float4* __restrict__ output, const float4* __restrict__ input,
-                           const float* __restrict__ weight, const float* __restrict__ bias, int segments, int groups,
-                           int group_channels, int slices_per_channel, int team_blocks, float epsilon,
-                           kernels::TeamBoard* board) {
-    extern __shared__ float4 ring_memory[];
-    __shared__ Moments partial[kernels::kTeamThreads / kernels::kWarpSize];
-    __shared__ float2 statistics;  // (mean, inverse deviation) of the current segment
-    constexpr int kBatch = 4;      // chunks normalised together
+    __device__ __forceinline__ void start(int segment) { load(segment); }
 
-    const int team = blockIdx.x / team_blocks;
-    const int teams = gridDim.x / team_blocks;
-    const int member = blockIdx.x % team_blocks;
-    const int turns = (segments - team + teams - 1) / teams;  // segments of this team: team, team + teams, ...
-    const int64_t segment_vectors = static_cast<int64_t>(team_blocks) * kernels::kSliceVectors;
-    const int64_t mine = member * static_cast<int64_t>(kernels::kSliceVectors) + threadIdx.x;
-
-    const auto source = [&](int turn, int chunk) -> const float4* {
-        if (turn >= turns) return nullptr;
-        return input + (team + static_cast<int64_t>(turn) * teams) * segment_vectors + mine + chunk * kChunkVectors;
-    };
-
-    kernels::SliceRing ring(ring_memory, kernels::evict_first_policy());
-#pragma unroll
-    for (int i = 0; i < kRingChunks; ++i) ring.refill(source(i / kSliceChunks, i % kSliceChunks));
-
-    for (int turn = 0; turn < turns; ++turn) {
-        const int segment = team + turn * teams;
-        const int channel = segment % groups * group_channels + member / slices_per_channel;
-        const float channel_weight = weight[channel];
-        const float channel_bias = bias[channel];
-
-        ring.wait_slice();
-        Moments m = kernels::slice_moments(ring, partial);
-        if (threadIdx.x < kernels::kWarpSize) {
-            kernels::post_moments(board, team, turn, m);
-            m = kernels::await_moments(board, team, team_blocks, turn);
-            if (threadIdx.x == 0) statistics = make_float2(m.mean, rsqrtf(m.deviation / m.count + epsilon));
-        }
-        __syncthreads();
-        const float mean = statistics.x;
-        const float scale = statistics.y * channel_weight;
-
-        float4* destination = output + segment * segment_vectors + mine;
-#pragma unroll
-        for (int chunk = 0; chunk < kSliceChunks; chunk += kBatch) {
-            float4 value[kBatch];
-#pragma unroll
-            for (int i = 0; i < kBatch; ++i) value[i] = ring.get(chunk + i);
-#pragma unroll
-            for (int i = 0; i < kBatch; ++i) {
-                __stcs(destination + (chunk + i) * kChunkVectors,
-                       make_float4(
-                           fmaf(value[i].x - mean, scale, channel_bias), fmaf(value[i].y - mean, scale, channel_bias),
-                           fmaf(value[i].z - mean, scale, channel_bias), fmaf(value[i].w - mean, scale, channel_bias)));
-            }
-            // The stores needed the values, so the ring's places are free.
-#pragma unroll
-            for (int i = 0; i < kBatch; ++i) {
-                const int ahead = chunk + i + kRingChunks;
-                ring.refill(source(turn + ahead / kSliceChunks, ahead % kSliceChunks));
-            }
-        }
-        ring.next_slice();
+    __device__ __forceinline__ void begin(int next_segment) {
+        weight_now_ = next_weight_;
+        bias_now_ = next_bias_;
+        load(next_segment);
     }
+
+    __device__ __forceinline__ float4 apply(float4 x, int, float mean, float inverse_deviation) const {
+        const float scale = inverse_deviation * weight_now_;
+        return make_float4(fmaf(x.x - mean, scale, bias_now_), fmaf(x.y - mean, scale, bias_now_),
+                           fmaf(x.z - mean, scale, bias_now_), fmaf(x.w - mean, scale, bias_now_));
+    }
+
+  private:
+    __device__ __forceinline__ void load(int segment) {
+        const int first_channel = segment % groups_ * group_channels_;
+        next_weight_ = weight_[first_channel];
+        next_bias_ = bias_[first_channel];
+    }
+
+    const float* weight_;
+    const float* bias_;
+    int groups_;
+    int group_channels_;
+    float weight_now_ = 0.f;
+    float bias_now_ = 0.f;
+    float next_weight_ = 0.f;  // a segment ahead: nobody waits for them
+    float next_bias_ = 0.f;
+};
+
+template <typename Shape>
+__global__ void __launch_bounds__(Shape::kBlockThreads, 1)
+    group_norm_team_kernel(float4* __restrict__ output, const float4* __restrict__ input,
+                           const float* __restrict__ weight, const float* __restrict__ bias, int groups,
+                           int group_channels, int slices_per_channel, kernels::TeamWork work) {
+    extern __shared__ float4 ring_memory[];
+    const int member = blockIdx.x % work.team_blocks;
+    ChannelAffine affine(weight, bias, groups, group_channels, member / slices_per_channel);
+    kernels::normalise_segments<Shape>(output, input, work, ring_memory, affine);
 }
 
 // Width divides positions, so that a vector lies within one channel.
@@ -148,47 +141,57 @@ void launch_two_read(float* output, const float* input, const float* weight, con
     CUDA_CHECK_LAUNCH();
 }
 
+// False where the shape does not suit slices of this size.
+template <typename Shape>
+bool launch_team(float* output, const float* input, const float* weight, const float* bias, int segments, int groups,
+                 int group_channels, int64_t positions, float epsilon, void* workspace, cudaStream_t stream) {
+    const int team_blocks =
+        kernels::team_blocks(group_channels * positions, Shape::kSliceFloats, kernels::multiprocessor_count());
+    if (team_blocks == 0 || positions % Shape::kSliceFloats != 0) return false;
+    int slices_per_channel = static_cast<int>(positions / Shape::kSliceFloats);
+    kernels::TeamWork work{segments, team_blocks, epsilon, static_cast<kernels::Post*>(workspace)};
+    void* arguments[] = {&output, &input, &weight, &bias, &groups, &group_channels, &slices_per_channel, &work};
+    kernels::launch_team<Shape>(group_norm_team_kernel<Shape>, work, arguments, stream);
+    return true;
+}
+
 }  // namespace
 
 // Bytes of device memory the launcher needs for its partial results; segments = samples * groups.
 extern "C" int64_t group_norm_workspace_bytes(int64_t segments, int64_t segment_length) {
     const int64_t two_read = segments * kernels::norm_splits(segment_length) * static_cast<int64_t>(sizeof(Moments));
-    const int64_t team = static_cast<int64_t>(sizeof(kernels::TeamBoard));
+    const int64_t team = kernels::team_post_bytes(segments, kernels::kMaxTeamBlocks);
     return two_read > team ? two_read : team;
 }
 
 extern "C" void group_norm_launcher(float* output, const float* input, const float* weight, const float* bias,
                                     int64_t samples, int64_t channels, int64_t positions, int64_t groups, float epsilon,
                                     void* workspace, int config, cudaStream_t stream) {
-    if (config < 0 || config > 1) {
-        throw std::runtime_error("group_norm: config must be 0 or 1, got " + std::to_string(config));
+    if (config < 0 || config > 7) {
+        throw std::runtime_error("group_norm: config must be 0 to 7, got " + std::to_string(config));
     }
-    int segments = static_cast<int>(samples * groups);
-    int group_count = static_cast<int>(groups);
-    int group_channels = static_cast<int>(channels / groups);
+    const int segments = static_cast<int>(samples * groups);
+    const int group_count = static_cast<int>(groups);
+    const int group_channels = static_cast<int>(channels / groups);
     const bool aligned = kernels::is_aligned(input, 16) && kernels::is_aligned(output, 16);
-    int device = 0;
-    int multiprocessors = 0;
-    CUDA_CHECK(cudaGetDevice(&device));
-    CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-    const int64_t team_blocks = group_channels * positions / kernels::kSliceFloats;
-    if (config == 0 && aligned && positions % kernels::kSliceFloats == 0 && team_blocks >= kMinTeamBlocks &&
-        team_blocks <= multiprocessors && multiprocessors <= kernels::kMaxTeamBlocks) {
-        const int most_teams = static_cast<int>(multiprocessors / team_blocks);
-        const int teams = segments < most_teams ? segments : most_teams;
-        int team = static_cast<int>(team_blocks);
-        int slices_per_channel = static_cast<int>(positions / kernels::kSliceFloats);
-        auto* board = static_cast<kernels::TeamBoard*>(workspace);
-        CUDA_CHECK(cudaMemsetAsync(board->arrived, 0, sizeof(board->arrived), stream));
-        CUDA_CHECK(cudaFuncSetAttribute(group_norm_team_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        kernels::kRingBytes));
-        void* arguments[] = {&output,   &input,       &weight,         &bias,
-                             &segments, &group_count, &group_channels, &slices_per_channel,
-                             &team,     &epsilon,     &board};
-        CUDA_CHECK(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(group_norm_team_kernel),
-                                               dim3(team * teams), dim3(kernels::kTeamThreads), arguments,
-                                               kernels::kRingBytes, stream));
-    } else if (aligned && positions % 4 == 0) {
+    if (config != 1 && aligned) {
+        const auto with = [&](auto* launch) {
+            return launch(output, input, weight, bias, segments, group_count, group_channels, positions, epsilon,
+                          workspace, stream);
+        };
+        if (config < 5 && with(config == 0   ? launch_team<TeamShape<512, 16384, 16 * 2048>>
+                               : config == 2 ? launch_team<TeamShape<512, 16384, 14 * 2048>>
+                               : config == 3 ? launch_team<TeamShape<512, 16384, 18 * 2048>>
+                                             : launch_team<TeamShape<256, 16384, 16 * 2048>>)) {
+            return;
+        }
+        if (config == 7 && with(launch_team<TeamShape<512, 16384, 20 * 2048>>)) return;
+        if (with(config == 5 ? launch_team<TeamShape<512, 32768, 22 * 2048>>
+                             : launch_team<TeamShape<512, 32768, 24 * 2048>>)) {
+            return;
+        }
+    }
+    if (aligned && positions % 4 == 0) {
         launch_two_read<4>(output, input, weight, bias, segments, group_count, group_channels, positions, epsilon,
                            workspace, stream);
     } else {

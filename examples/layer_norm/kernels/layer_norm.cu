@@ -9,15 +9,25 @@
 // The algorithm: the chip is big enough to hold a whole row, 128 SMs x 128 KB. Block b owns the same 32768 columns of
 // every row for the whole kernel (kernels/common/team.cuh):
 //   shared memory   ring of 224 KB: this row's slice, and three quarters of the next one's already arriving
-//   registers       the slice's weights, 64 floats in each of 512 threads, loaded once
-//   L2              the slice's biases (16.8 MB in all, marked evict-last while x and y are marked evict-first)
-// Per row: wait for the slice, take its moments from shared memory, post them, wait for the other 127 blocks,
-// normalise, store; each 16 bytes taken from the ring are refilled at once with the slice after next. x is read once, y
-// written once.
+//   registers       the slice's weights, 128 floats in each of 256 threads, loaded once
+//   L2              the slice's biases (16.8 MB in all, marked evict-last while x and y are marked evict-first), loaded
+//                   32 KB before they are used
+// While a row is normalised and stored, the next one is summed as it arrives. x is read once, y written once.
 //
-// config 0: teams where the row length is 32768 x (a team of 32 or more SMs), else 1.
+// Tried. One phase after the other (wait for the slice, sum it, tell the others, wait for them, normalise) reached
+// 2.6 TB/s of 4.3: between two rows nothing was written, and what was in flight ran dry. The phases overlapped, but all
+// warps of a block stopping for the exchange with the others: 3.1 TB/s.
+//
+// config 0: teams where the row is 4 or more slices of 16384 or 32768 columns, one per SM, else config 1. Of the ring's
+//           28 steps of 8 KB, the moments run 24 ahead of the stores: 16 are the slice, 8 the time for the exchange
+//           between blocks, and the last 4 the bytes in flight.
 // config 1: two kernels, moments (split over blocks, merged exactly) and normalise. It reads x twice, handles every
-// shape.
+//           shape.
+// config 2: as 0, the moments 20 steps ahead.
+// config 3: as 0, the moments 22 steps ahead.
+// config 4: as 0, the moments 26 steps ahead.
+// config 5: as 0, the moments 18 steps ahead.
+// config 6: as 0, the biases not marked to stay in L2.
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -31,90 +41,73 @@
 
 namespace {
 
-using kernels::kChunkVectors;
-using kernels::kRingChunks;
-using kernels::kSliceChunks;
 using kernels::Moments;
+using kernels::TeamShape;
 
-constexpr int kMinTeamBlocks = 32;
+// weight and bias of the columns of one thread. Weights stay in registers; biases come from L2, kAhead chunks before
+// their use, round and round.
+template <typename Shape, bool KeepBias>
+class ColumnAffine {
+  public:
+    __device__ __forceinline__ ColumnAffine(const float4* weight, const float4* bias)
+        : weight_(weight), bias_(bias), policy_(kernels::evict_last_policy()) {}
 
-__device__ __forceinline__ float4 normalise(float4 x, float mean, float inverse_deviation, float4 weight, float4 bias) {
-    return make_float4(fmaf((x.x - mean) * inverse_deviation, weight.x, bias.x),
-                       fmaf((x.y - mean) * inverse_deviation, weight.y, bias.y),
-                       fmaf((x.z - mean) * inverse_deviation, weight.z, bias.z),
-                       fmaf((x.w - mean) * inverse_deviation, weight.w, bias.w));
+    __device__ __forceinline__ void start(int) {
+#pragma unroll
+        for (int chunk = 0; chunk < Shape::kSliceChunks; ++chunk) {
+            weights_[chunk] = __ldcs(weight_ + chunk * Shape::kThreads);
+        }
+#pragma unroll
+        for (int chunk = 0; chunk < kAhead; ++chunk) next_bias_[chunk] = load_bias(chunk);
+    }
+
+    __device__ __forceinline__ void begin(int) {}
+
+    __device__ __forceinline__ float4 apply(float4 x, int chunk, float mean, float inverse_deviation) {
+        const float4 weight = weights_[chunk];
+        const float4 bias = next_bias_[chunk % kAhead];
+        next_bias_[chunk % kAhead] = load_bias((chunk + kAhead) % Shape::kSliceChunks);
+        return make_float4(fmaf((x.x - mean) * inverse_deviation, weight.x, bias.x),
+                           fmaf((x.y - mean) * inverse_deviation, weight.y, bias.y),
+                           fmaf((x.z - mean) * inverse_deviation, weight.z, bias.z),
+                           fmaf((x.w - mean) * inverse_deviation, weight.w, bias.w));
+    }
+
+  private:
+    static constexpr int kAhead = 2 * Shape::kBatch;
+
+    __device__ __forceinline__ float4 load_bias(int chunk) const {
+        const float4* place = bias_ + chunk * Shape::kThreads;
+        return KeepBias ? kernels::load_with_policy(place, policy_) : __ldg(place);
+    }
+
+    const float4* weight_;
+    const float4* bias_;
+    unsigned long long policy_;
+    float4 weights_[Shape::kSliceChunks];
+    float4 next_bias_[kAhead];
+};
+
+template <typename Shape, bool KeepBias>
+__global__ void __launch_bounds__(Shape::kBlockThreads, 1)
+    layer_norm_team_kernel(float4* __restrict__ output, const float4* __restrict__ input,
+                           const float4* __restrict__ weight, const float4* __restrict__ bias, kernels::TeamWork work) {
+    extern __shared__ float4 ring_memory[];
+    const int mine = blockIdx.x % work.team_blocks * Shape::kSliceVectors + static_cast<int>(threadIdx.x);
+    ColumnAffine<Shape, KeepBias> affine(weight + mine, bias + mine);
+    kernels::normalise_segments<Shape>(output, input, work, ring_memory, affine);
 }
 
-__global__ void __launch_bounds__(kernels::kTeamThreads, 1)
-    layer_norm_team_kernel(float4* __restrict__ output, const float4* __restrict__ input,
-                           const float4* __restrict__ weight, const float4* __restrict__ bias, int rows,
-                           int team_blocks, float epsilon, kernels::TeamBoard* board) {
-    extern __shared__ float4 ring_memory[];
-    __shared__ Moments partial[kernels::kTeamThreads / kernels::kWarpSize];
-    __shared__ float2 statistics;  // (mean, inverse deviation) of the current row
-    constexpr int kBatch = 2;      // chunks normalised together; bias is loaded one batch ahead
-
-    const int team = blockIdx.x / team_blocks;
-    const int teams = gridDim.x / team_blocks;
-    const int turns = (rows - team + teams - 1) / teams;  // rows of this team: team, team + teams, ...
-    const int64_t row_vectors = static_cast<int64_t>(team_blocks) * kernels::kSliceVectors;
-    const int64_t mine = (blockIdx.x % team_blocks) * static_cast<int64_t>(kernels::kSliceVectors) + threadIdx.x;
-
-    const auto source = [&](int turn, int chunk) -> const float4* {
-        if (turn >= turns) return nullptr;
-        return input + (team + static_cast<int64_t>(turn) * teams) * row_vectors + mine + chunk * kChunkVectors;
-    };
-
-    kernels::SliceRing ring(ring_memory, kernels::evict_first_policy());
-#pragma unroll
-    for (int i = 0; i < kRingChunks; ++i) ring.refill(source(i / kSliceChunks, i % kSliceChunks));
-
-    float4 weights[kSliceChunks];
-#pragma unroll
-    for (int chunk = 0; chunk < kSliceChunks; ++chunk) weights[chunk] = __ldcs(weight + mine + chunk * kChunkVectors);
-    bias += mine;
-    const unsigned long long keep = kernels::evict_last_policy();
-
-    for (int turn = 0; turn < turns; ++turn) {
-        ring.wait_slice();
-        Moments m = kernels::slice_moments(ring, partial);
-        float4 next_bias[kBatch];
-#pragma unroll
-        for (int i = 0; i < kBatch; ++i) next_bias[i] = kernels::load_with_policy(bias + i * kChunkVectors, keep);
-        if (threadIdx.x < kernels::kWarpSize) {
-            kernels::post_moments(board, team, turn, m);
-            m = kernels::await_moments(board, team, team_blocks, turn);
-            if (threadIdx.x == 0) statistics = make_float2(m.mean, rsqrtf(m.deviation / m.count + epsilon));
-        }
-        __syncthreads();
-        const float mean = statistics.x;
-        const float inverse_deviation = statistics.y;
-
-        float4* destination = output + (team + static_cast<int64_t>(turn) * teams) * row_vectors + mine;
-#pragma unroll
-        for (int chunk = 0; chunk < kSliceChunks; chunk += kBatch) {
-            float4 biases[kBatch];
-#pragma unroll
-            for (int i = 0; i < kBatch; ++i) {
-                biases[i] = next_bias[i];
-                if (chunk + kBatch < kSliceChunks) {
-                    next_bias[i] = kernels::load_with_policy(bias + (chunk + kBatch + i) * kChunkVectors, keep);
-                }
-            }
-#pragma unroll
-            for (int i = 0; i < kBatch; ++i) {
-                const float4 y = normalise(ring.get(chunk + i), mean, inverse_deviation, weights[chunk + i], biases[i]);
-                __stcs(destination + (chunk + i) * kChunkVectors, y);
-            }
-            // The stores needed the values, so the ring's places are free.
-#pragma unroll
-            for (int i = 0; i < kBatch; ++i) {
-                const int ahead = chunk + i + kRingChunks;
-                ring.refill(source(turn + ahead / kSliceChunks, ahead % kSliceChunks));
-            }
-        }
-        ring.next_slice();
-    }
+// False where the shape does not suit slices of this size.
+template <typename Shape, bool KeepBias = true>
+bool launch_team(float* output, const float* input, const float* weight, const float* bias, int rows, int64_t length,
+                 float epsilon, void* workspace, cudaStream_t stream) {
+    const int team_blocks = kernels::team_blocks(length, Shape::kSliceFloats, kernels::multiprocessor_count());
+    if (team_blocks == 0) return false;
+    kernels::TeamWork work{rows, team_blocks, epsilon, static_cast<kernels::Post*>(workspace)};
+    void* arguments[] = {&output, &input, &weight, &bias, &work};
+    kernels::launch_team<Shape>(layer_norm_team_kernel<Shape, KeepBias>, work, arguments, stream);
+    return true;
 }
 
 template <int Width>
@@ -162,38 +155,33 @@ void launch_two_read(float* output, const float* input, const float* weight, con
 // Bytes of device memory the launcher needs for its partial results.
 extern "C" int64_t layer_norm_workspace_bytes(int64_t rows, int64_t length) {
     const int64_t two_read = rows * kernels::norm_splits(length) * static_cast<int64_t>(sizeof(Moments));
-    const int64_t team = static_cast<int64_t>(sizeof(kernels::TeamBoard));
+    const int64_t team = kernels::team_post_bytes(rows, kernels::kMaxTeamBlocks);
     return two_read > team ? two_read : team;
 }
 
 extern "C" void layer_norm_launcher(float* output, const float* input, const float* weight, const float* bias,
                                     int64_t rows, int64_t length, float epsilon, void* workspace, int config,
                                     cudaStream_t stream) {
-    if (config < 0 || config > 1) {
-        throw std::runtime_error("layer_norm: config must be 0 or 1, got " + std::to_string(config));
+    if (config < 0 || config > 6) {
+        throw std::runtime_error("layer_norm: config must be 0 to 6, got " + std::to_string(config));
     }
     const bool vectors = length % 4 == 0 && kernels::is_aligned(input, 16) && kernels::is_aligned(output, 16) &&
                          kernels::is_aligned(weight, 16) && kernels::is_aligned(bias, 16);
-    int device = 0;
-    int multiprocessors = 0;
-    CUDA_CHECK(cudaGetDevice(&device));
-    CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-    const int64_t team_blocks = length / kernels::kSliceFloats;
-    if (config == 0 && vectors && length % kernels::kSliceFloats == 0 && team_blocks >= kMinTeamBlocks &&
-        team_blocks <= multiprocessors && multiprocessors <= kernels::kMaxTeamBlocks && rows <= 1000000) {
-        const int64_t most_teams = multiprocessors / team_blocks;
-        int team = static_cast<int>(team_blocks);
-        int row_count = static_cast<int>(rows);
-        const int teams = static_cast<int>(rows < most_teams ? rows : most_teams);
-        auto* board = static_cast<kernels::TeamBoard*>(workspace);
-        CUDA_CHECK(cudaMemsetAsync(board->arrived, 0, sizeof(board->arrived), stream));
-        CUDA_CHECK(cudaFuncSetAttribute(layer_norm_team_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        kernels::kRingBytes));
-        void* arguments[] = {&output, &input, &weight, &bias, &row_count, &team, &epsilon, &board};
-        CUDA_CHECK(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(layer_norm_team_kernel),
-                                               dim3(team * teams), dim3(kernels::kTeamThreads), arguments,
-                                               kernels::kRingBytes, stream));
-    } else if (vectors) {
+    if (config != 1 && vectors && rows <= 1000000) {
+        const auto with = [&](auto* launch) {
+            return launch(output, input, weight, bias, static_cast<int>(rows), length, epsilon, workspace, stream);
+        };
+        if (with(launch_team<TeamShape<256, 16384, 32768>>)) return;
+        if (with(config == 0   ? launch_team<TeamShape<256, 32768, 24 * 2048>>
+                 : config == 2 ? launch_team<TeamShape<256, 32768, 20 * 2048>>
+                 : config == 3 ? launch_team<TeamShape<256, 32768, 22 * 2048>>
+                 : config == 4 ? launch_team<TeamShape<256, 32768, 26 * 2048>>
+                 : config == 5 ? launch_team<TeamShape<256, 32768, 18 * 2048>>
+                               : launch_team<TeamShape<256, 32768, 24 * 2048>, false>)) {
+            return;
+        }
+    }
+    if (vectors) {
         launch_two_read<4>(output, input, weight, bias, rows, length, epsilon, workspace, stream);
     } else {
         launch_two_read<1>(output, input, weight, bias, rows, length, epsilon, workspace, stream);

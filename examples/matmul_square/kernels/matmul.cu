@@ -20,55 +20,16 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
-#include "common/cublaslt.h"
-#include "common/matmul_3xtf32.cuh"
-
-namespace {
-
-constexpr int64_t kPieceLength = 1024;
-
-}  // namespace
+#include "common/matmul.cuh"
 
 // Bytes of scratch memory the launcher needs beside the library's workspace.
 extern "C" int64_t matmul_scratch_bytes(int64_t m, int64_t n, int64_t k, int config) {
-    return config == 1 || config == 2 ? kernels::matmul_3xtf32_bytes(m, n, k) : 0;
+    return kernels::matmul_scratch_bytes(m, n, k, config);
 }
 
 // m, n and k at least 1; `out` overlaps neither operand. Throws std::runtime_error.
 extern "C" void matmul_launcher(float* out, const float* a, const float* b, int64_t m, int64_t n, int64_t k, int config,
                                 void* scratch, void* workspace, int64_t workspace_bytes, cudaStream_t stream) {
-    if (config < 0 || config > 3) {
-        throw std::runtime_error("matmul: config must be 0 to 3, got " + std::to_string(config));
-    }
-    if (config == 1 || config == 2) {
-        const int pieces = config == 2 && k % kPieceLength == 0 ? static_cast<int>(k / kPieceLength) : 1;
-        kernels::matmul_3xtf32(out, a, b, m, n, k, pieces, static_cast<float*>(scratch), workspace, workspace_bytes,
-                               stream);
-        return;
-    }
-    kernels::Gemm gemm{};
-    gemm.m = m;
-    gemm.n = n;
-    gemm.k = k;
-    gemm.lda = k;
-    gemm.ldb = n;
-    gemm.ldc = n;
-    gemm.ldd = n;
-    gemm.type = CUDA_R_32F;
-    gemm.compute = config == 0 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-    gemm.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-    kernels::GemmOperands operands{};
-    operands.a = a;
-    operands.b = b;
-    operands.d = out;
-    operands.alpha = 1.0f;
-    operands.workspace = workspace;
-    operands.workspace_bytes = workspace_bytes;
-    if (!kernels::run_gemm(gemm, operands, kernels::GemmSearch::kTimed, stream)) {
-        throw std::runtime_error("matmul: cuBLASLt has no algorithm for m = " + std::to_string(m) +
-                                 ", n = " + std::to_string(n) + ", k = " + std::to_string(k));
-    }
+    kernels::matmul(out, a, b, m, n, k, config, scratch, workspace, workspace_bytes, stream);
 }
