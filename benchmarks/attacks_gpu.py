@@ -22,19 +22,20 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests/attacks")]
 
-from attack_corpus import Attack, Outcome, Pool, build_gpu, corpus, gpu_corpus, missed  # noqa: E402
-
-# About memory of the host: on a GPU these solutions ask something else.
-_HOST_ONLY = (
-    "numpy",
-    "search_arena",
-    "structure_meta",
-    "structure_quantised",
-    "phase_by_recording",
-    "honest_memo_of_everything",
+from attack_corpus import (  # noqa: E402
+    ALONE,
+    Attack,
+    Outcome,
+    Pool,
+    build_gpu,
+    corpus,
+    for_gpu,
+    gpu_corpus,
+    missed,
 )
-# They load the whole machine; a neighbour would be judged slow.
-_ALONE = ("memory_hog", "gpu_truncated", "gpu_honest_many", "fork_", "gpu_hanging")
+
+# Seconds to wait for one solution, its turn included; a judge takes its own time limits into account long before.
+_PATIENCE = 900
 
 
 def main() -> int:
@@ -51,10 +52,12 @@ def main() -> int:
         built, builds = Path(scratch, "built"), {}
         if gpu:
             builds = _builds(Path(scratch), built)
-        attacks = [attack for attack in corpus() if not (gpu and any(word in attack.name for word in _HOST_ONLY))]
-        attacks = [attack for attack in attacks + (gpu_corpus() if gpu else []) if options.only in attack.name]
+        attacks = for_gpu(corpus()) + gpu_corpus() if gpu else corpus()
+        attacks = [attack for attack in attacks if options.only in attack.name]
         for alone in (False, True):
-            chosen = [attack for attack in attacks if attack.name.startswith(_ALONE) == alone]
+            chosen = [attack for attack in attacks if attack.name.startswith(ALONE) == alone]
+            if not chosen and options.only:
+                continue
             pool = Pool(1 if alone else options.workers)
             try:
                 rows += _judge(pool, chosen, options.device, str(built))
@@ -107,7 +110,7 @@ def _other_architectures(pool: Pool, builds: dict[str, Path], device: str) -> li
 
 def _row(attack: Attack, future: Future[Outcome]) -> dict[str, Any]:
     try:
-        outcome = future.result()
+        outcome = future.result(_PATIENCE)
     except Exception as error:  # a worker that died takes its whole pool with it
         outcome = Outcome("DEFECT", [f"{type(error).__name__}: {error}"])
     expected = attack.verdict + (f" {'|'.join(sorted(attack.kinds))}" if attack.kinds else "")

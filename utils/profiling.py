@@ -116,7 +116,7 @@ def main(argv: Sequence[str]) -> int:
                 "verdict": done.verdict,
                 "reasons": done.reasons,
                 "precision": done.precision,
-                "seconds": done.seconds,
+                "seconds": done.clock.laps,
             },
         )
 

@@ -76,6 +76,7 @@ def main(argv: Sequence[str]) -> int:
     options = arguments(argv)
     if options.no_sandbox and options.require_sandbox:
         raise CannotTell("--no-sandbox and --require-sandbox contradict each other; give one")
+    from utils.judge.clock import Clock, process_begun
     from utils.judge.verify import Request, verify
     from utils.present import console, record
 
@@ -96,7 +97,7 @@ def main(argv: Sequence[str]) -> int:
         require_sandbox=options.require_sandbox,
     )
     with console.progress("verifying") as status:
-        done = verify(request, status.update if status is not None else lambda text: None)
+        done = verify(request, status.update if status is not None else lambda text: None, clock=Clock(process_begun()))
     from utils import history
     from utils.judge import report
 

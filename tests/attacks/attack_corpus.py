@@ -28,7 +28,9 @@ import subprocess
 import tempfile
 import time
 import traceback
+from collections.abc import Iterable
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,18 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 SOLUTIONS, PROBLEMS, KERNELS = HERE / "solutions", HERE / "problems", HERE / "kernels"
 _EXPECT = re.compile(r'^(PASS|FAIL|CANNOT TELL)(?: +([\w|]+))?(?: +\("(.+)"\))?$')
+# About memory of the host: on a GPU these solutions ask something else.
+HOST_ONLY = (
+    "numpy",
+    "search_arena",
+    "structure_meta",
+    "structure_quantised",
+    "phase_by_recording",
+    "honest_memo_of_everything",
+)
+# They load the whole machine; a neighbour would be judged slow.
+ALONE = ("memory_hog", "gpu_truncated", "gpu_honest_many", "fork_", "gpu_hanging")
+_BUILD_SECONDS = 600
 _FIELDS = ("Method", "Problem", "Expect", "Output", "Options", "Files")
 # Plain PyTorch has no kernels of its own: the policy rules only warn unless an attack is about them.
 _DEFAULTS: dict[str, Any] = {"device": "cpu", "rules": "relaxed", "trials": 2, "timeout": 30.0, "seed": 1}
@@ -105,6 +119,11 @@ def gpu_corpus() -> list[Attack]:
     return [load(path) for path in sorted(SOLUTIONS.glob("gpu_*.py"))]
 
 
+def for_gpu(attacks: Iterable[Attack]) -> list[Attack]:
+    """Those that ask the same on a GPU's tensors."""
+    return [attack for attack in attacks if not any(word in attack.name for word in HOST_ONLY)]
+
+
 def build_gpu(folder: Path, architectures: str = "") -> str:
     """Makes `folder` a workspace with the faulty kernels, built for `architectures` (the visible GPU's by default).
 
@@ -115,9 +134,16 @@ def build_gpu(folder: Path, architectures: str = "") -> str:
     shutil.copyfile(SOLUTIONS / "gpu_honest.py", folder / "model_new.py")
     variables = {**os.environ, **({"TORCH_CUDA_ARCH_LIST": architectures} if architectures else {})}
     script = HERE.parents[1] / "utils/compile.sh"
-    done = subprocess.run(
-        ["bash", str(script), "--workspace", str(folder)], capture_output=True, text=True, env=variables
-    )
+    try:
+        done = subprocess.run(
+            ["bash", str(script), "--workspace", str(folder)],
+            capture_output=True,
+            text=True,
+            env=variables,
+            timeout=_BUILD_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return f"the build took more than {_BUILD_SECONDS} s"
     return "" if done.returncode == 0 else f"exit {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
 
 
@@ -216,14 +242,23 @@ class Pool:
     """Worker processes that judge; `submit` returns a future of an Outcome."""
 
     def __init__(self, workers: int) -> None:
+        self._workers = workers
         self._cache = tempfile.mkdtemp(prefix="attack-caches-")
+        self._executor = self._made()
+
+    def _made(self) -> ProcessPoolExecutor:
         context = multiprocessing.get_context("spawn")
-        self._executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare, initargs=(self._cache,))
+        return ProcessPoolExecutor(self._workers, mp_context=context, initializer=_prepare, initargs=(self._cache,))
 
     def submit(
         self, attack: Attack, changes: dict[str, Any] | None = None, built: str | None = None
     ) -> Future[Outcome]:
-        return self._executor.submit(run, attack, changes, built)
+        try:
+            return self._executor.submit(run, attack, changes, built)
+        except BrokenProcessPool:
+            # A worker died, and its pool with it.
+            self._executor = self._made()
+            return self._executor.submit(run, attack, changes, built)
 
     def close(self) -> None:
         self._executor.shutdown(cancel_futures=True)

@@ -42,7 +42,7 @@ CASES: dict[str, list[tuple[list[Any], Callable[[], list[Any]]]]] = {
         ([(3, 41, 67)], lambda: [randn(3, 3, 41, 67)]),
         ([(2, 6, 11)], lambda: [1e-3 * randn(4, 2, 6, 11) + 1]),
         ([(65537,)], lambda: [randn(2, 65537)]),
-        # Teams: two of 4 blocks or one of 8 on the simulator's 8 SMs; several rows to each, one row alone, a large mean.
+        # Teams: two of 4 blocks or one of 8 on the simulator's 8 SMs; several rows each, one row alone, a large mean.
         ([(4, 16384)], lambda: [randn(7, 4, 16384) * torch.rand(7, 1, 1) + 30 * randn(7, 1, 1)]),
         ([(8, 32768)], lambda: [randn(4, 8, 32768) + 100 * randn(4, 8, 1)]),
         ([(5 * 32768,)], lambda: [randn(1, 5 * 32768)]),

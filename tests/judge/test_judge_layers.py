@@ -145,9 +145,9 @@ def test_a_runner_ended_from_outside_during_a_probe_is_replaced(
 def test_a_problem_that_changes_meanwhile_is_told_and_the_one_that_was_read_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from utils.judge import verify
+    from utils.judge import untouched
 
-    monkeypatch.setattr(verify, "harness_digest", iter(["before", "after"]).__next__)
+    monkeypatch.setattr(untouched, "harness_digest", iter(["before", "after"]).__next__)
     done = judged(tmp_path / "w", LINEAR, new(_INIT + _CRASH.replace("CONDITION", "False")))
     if {"private file system", "file access by Landlock"} & set(done.sandbox["layers"]):
         assert done.passed and "changed" in {finding.kind for finding in done.findings.of("warn")}

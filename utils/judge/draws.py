@@ -11,7 +11,8 @@ import torch
 def trial_seeds(master: int, number: int) -> dict[str, int]:
     """The seeds of trial `number` (from 1), all drawn from the run's own."""
     source = random.Random(f"{master}/{number}")
-    return {name: source.randrange(1 << 62) for name in ("construct", "weights", "x", "y", "call")}
+    names = ("construct", "weights", "x", "y", "call", "second_call", "third_call")
+    return {name: source.randrange(1 << 62) for name in names}
 
 
 def partly(x: list[Any], other: list[Any], seed: int) -> list[Any]:

@@ -18,6 +18,7 @@ from utils.judge import structure
 from utils.judge.comparing import Compared, Tolerance, compare_result
 from utils.judge.failure import RunnerFailed
 from utils.judge.session import Session
+from utils.judge.shortage import is_shortage
 from utils.judge.trials import Trials
 from utils.judge.verdict import Findings
 from utils.present.outcome import CannotTell
@@ -106,14 +107,17 @@ def _revived(trials: Trials, start: Callable[[], Session]) -> Session:
 
 def _one(name: str, trials: Trials, session: Session, findings: Findings, values: list[Any], shift: int) -> str:
     assert trials.reference is not None
+    seed = trials.another_seed()
     inputs = session.put(values, shift=shift)
     outputs: Outputs | None = None
     try:
         args, kwargs = inputs.values()
         try:
             with references.full_precision():
-                value = trials.reference.run(args, kwargs, seed=1)
-        except CannotTell:
+                value = trials.reference.run(args, kwargs, seed=seed)
+        except CannotTell as error:
+            if is_shortage(error):
+                return "not done: Model finds no memory for them"
             return "not applicable: Model refuses them"
         expected, tree = references.tensors(value), references.describe(value)
         if name == "scaled" and not all(bool(tensor.isfinite().all()) for tensor in expected):
@@ -122,7 +126,7 @@ def _one(name: str, trials: Trials, session: Session, findings: Findings, values
             return "not applicable: the result has another shape"
         outputs = trials.outputs if session is trials.session else session.expect(tree)
         outputs.expected = tree
-        called = session.call(inputs, outputs, seed=1, flush=False)
+        called = session.call(inputs, outputs, seed=seed, flush=session.device.type == "cuda")
         compared = compare_result(expected, outputs, called, _loosened(trials, expected, name), trials.default)
         if compared.passed:
             return "right"
@@ -185,7 +189,7 @@ def _strided(value: torch.Tensor) -> torch.Tensor:
     if value.numel() < 2 or not value.is_contiguous():
         return value
     if sum(length > 1 for length in value.shape) < 2:
-        wide = torch.zeros((*value.shape, 2), dtype=value.dtype)
+        wide = torch.zeros((*value.shape, 2), dtype=value.dtype, device=value.device)
         wide[..., 0] = value
         return wide[..., 0]
     order = list(range(value.ndim))[::-1]

@@ -50,6 +50,11 @@ _empty = torch.empty
 class Recorder(TorchDispatchMode):
     """Counts operators by name while it is entered. `folder` is where the solution's files lie."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keeps torch from importing its compiler for the first operator, which takes seconds."""
+        return False
+
     def __init__(self, phase: str, folder: str) -> None:
         super().__init__()
         self._phase = phase

@@ -17,6 +17,7 @@ import torch
 
 from utils.judge import structure
 from utils.judge.seeding import seed_everything
+from utils.judge.shortage import is_shortage
 from utils.present.outcome import CannotTell
 from utils.problem.problem import Problem, failure
 
@@ -42,9 +43,9 @@ class Reference:
         try:
             with torch.no_grad(), _on_device(self._device):
                 return self.model(*args, **kwargs)
-        except torch.OutOfMemoryError as error:
-            raise CannotTell(f"Model.forward ran out of device memory: {first_line(error)}") from None
         except Exception as error:
+            if is_shortage(error):
+                raise CannotTell(f"Model.forward ran out of memory: {first_line(error)}") from None
             raise CannotTell(f"Model.forward failed: {failure(error, self._problem.path)}") from error
 
     def draws_random(self, args: list[Any], kwargs: Mapping[str, Any], *, seed: int) -> tuple[Any, bool]:
@@ -160,6 +161,63 @@ def drawn(problem: Problem, seed: int, small: bool, *, init: bool = False) -> li
     """A draw of get_inputs (or get_init_inputs) under `seed`."""
     seed_everything(seed)
     return problem.init_inputs(small) if init else problem.inputs(small)
+
+
+def placed(values: Any, device: torch.device) -> Any:
+    """`values` with their tensors on `device`: strides, shared storages and requires_grad as they were, and one tensor
+    that occurs twice still one.
+
+    What lies there already, and what is no plain dense tensor, is kept as it is.
+    """
+    storages: dict[int, torch.Tensor] = {}
+    moved: dict[int, torch.Tensor] = {}
+
+    def there(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.device == device or tensor.layout is not torch.strided or not tensor.numel():
+            return tensor
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+            return tensor
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in storages:
+            whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
+            storages[storage.data_ptr()] = whole.to(device, copy=True)
+        made = torch.empty(0, dtype=tensor.dtype, device=device)
+        home = storages[storage.data_ptr()].untyped_storage()
+        made.set_(home, tensor.storage_offset(), tensor.shape, tensor.stride())
+        return made.requires_grad_(tensor.requires_grad and tensor.is_leaf)
+
+    def one(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            if id(value) not in moved:
+                moved[id(value)] = there(value)
+            return moved[id(value)]
+        if isinstance(value, list):
+            return [one(item) for item in value]
+        if isinstance(value, tuple):
+            items = [one(item) for item in value]
+            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        if isinstance(value, dict):
+            return {key: one(item) for key, item in value.items()}
+        return value
+
+    return one(values)
+
+
+def storage_bytes(values: Any) -> int:
+    """Bytes of the storages behind the tensors of an argument list; shared ones count once."""
+    found: dict[int, int] = {}
+
+    def walk(value: Any) -> None:
+        if isinstance(value, torch.Tensor) and value.layout is torch.strided:
+            found[value.untyped_storage().data_ptr()] = value.untyped_storage().nbytes()
+        elif isinstance(value, (list, tuple)):
+            for item in value:
+                walk(item)
+        elif isinstance(value, dict):
+            walk(list(value.values()))
+
+    walk(values)
+    return sum(found.values())
 
 
 def describe(value: Any) -> structure.Node:

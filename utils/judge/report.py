@@ -2,11 +2,11 @@
 
 `results` of the record, beside what every record has (utils.present.record):
 
-    trials[]      trial, seeds (construct, weights, x, y, call), weights (how they came about), constructed, repeatable,
-                  buffers_that_differ, calls[]: call, inputs, device_ms, wall_ms, launch_error, changed_inputs, passed,
-                  distribution, structure[], outputs[]: path, passed, count, failing, unwritten, max_abs, max_rel,
-                  rms_error, rms_expected, relative_rms, cosine, atol, rtol, atol_needed, rtol_needed, worst, NaN and
-                  Inf counts, where
+    trials[]      trial, seeds (construct, weights, x, y, call, second_call, third_call), weights (how they came about),
+                  constructed, repeatable, buffers_that_differ, calls[]: call, inputs, device_ms, wall_ms, launch_error,
+                  changed_inputs, passed, distribution, structure[], outputs[]: path, passed, count, failing,
+                  unwritten, max_abs, max_rel, rms_error, rms_expected, relative_rms, cosine, atol, rtol, atol_needed,
+                  rtol_needed, worst, NaN and Inf counts, where
     outputs[]     the study of the problem: path, rms, peak, trivial_answers_that_would_pass, still_pass, the tightened
                   atol and rtol (null where the command line's hold), eager_rms_error, tf32_rms_error (against fp64)
     precision     class (fp32, TF32/fp16, bf16, worse, exact, unknown) and the errors it rests on, or why it is unknown
@@ -14,7 +14,12 @@
     findings[]    level (fail, warn, note), kind, sentence, trial, call, details
     probes[]      probe (scaled, strided, misaligned) and outcome
     operators[]   what torch dispatched: op, count, phase, python_stack
-    flags, solution_output, seconds
+    flags, solution_output
+    seconds       by stage, one after the other: start, torch (the judge's import), device, problem, study, import
+                  (waiting for the runner), trials, probes, end
+    seconds_within
+                  what they were spent on: "runner: ..." is waiting for the answer to a request; "runner: sandbox",
+                  "runner: hello" and "runner: import" pass beside the stages up to import. Parts may overlap
 """
 
 from __future__ import annotations
@@ -138,7 +143,8 @@ def _findings(done: Verification, verbose: bool) -> None:
             console.say(f"  | {line}", "note")
     if verbose:
         console.say(f"sandbox: {', '.join(done.sandbox.get('layers', [])) or 'none'}", "note")
-        console.say("seconds: " + ", ".join(f"{name} {value:.2f}" for name, value in done.seconds.items()), "note")
+        for what, seconds in (("seconds", done.clock.laps), ("within them", done.clock.parts)):
+            console.say(f"{what}: " + ", ".join(f"{name} {value:.2f}" for name, value in seconds.items()), "note")
 
 
 def precision_sentence(precision: dict[str, Any]) -> str:
@@ -228,7 +234,8 @@ def results(done: Verification) -> dict[str, Any]:
         "operators": list(trials.ops.values()) if trials else [],
         "flags": trials.flags if trials else {},
         "solution_output": done.output,
-        "seconds": done.seconds,
+        "seconds": done.clock.laps,
+        "seconds_within": done.clock.parts,
     }
 
 

@@ -34,6 +34,7 @@ from utils.problem.solution import Solution
 if TYPE_CHECKING:
     import torch
 
+    from utils.judge.clock import Clock
     from utils.judge.handles import Inputs, Outputs
     from utils.judge.memory import Block
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 _REFERENCE = ("model", "reference")
 # Importing may include compiling (load_inline): minutes, where a call takes seconds.
 _IMPORT_TIMEOUT = 600.0
+# How long a timed call keeps the caller's stream busy while forward queues its launches.
+TIMED_DELAY_US = 500.0
 # Requests that may be made before this process has touched the device.
 _BEFORE_DEVICE = ("hello", "import", "bye")
 
@@ -68,6 +71,8 @@ class Session:
     """
 
     frugal = False
+    # Charged with the time that each request's answer took.
+    clock: Clock | None = None
     # Seconds for everything after `ready`, and when they end (monotonic); None for no limit.
     budget: float | None = None
     deadline: float | None = None
@@ -95,12 +100,12 @@ class Session:
         self._asking = threading.RLock()
         self.stage: Stage = prepare(solution, module, library.path())
         entry = (
-            "import sys; sys.path[:] = sys.argv[1].split(chr(0)[:0] or ':'); from utils.judge import "
-            "runner; runner.main(int(sys.argv[2]))"
+            "import sys; sys.path[:] = sys.argv[1].split(':'); from utils.native import early; "
+            "early.open_context(sys.argv[2]); from utils.judge import runner; runner.main(int(sys.argv[3]))"
         )
         path = ":".join([str(self.stage.harness), *import_path(self.stage)])
         try:
-            self.process = Process(self.stage, self._policy, ["-c", entry, path], {})
+            self.process = Process(self.stage, self._policy, ["-c", entry, path, device], {})
         except BaseException:
             self.stage.remove()
             raise
@@ -124,7 +129,8 @@ class Session:
 
         before_import: waited for before anything of the solution runs: what must not be open to it is read by then.
         """
-        self.process.settle_in(timeout=60.0)
+        with self.clock.part("runner: sandbox") if self.clock else contextlib.nullcontext():
+            self.process.settle_in(timeout=60.0)
         request: dict[str, Any] = {"device": self.device_name, "folder": str(self.stage.solution)}
         self.facts = self._ask("hello", request, timeout=max(120.0, self.timeout))
         if before_import is not None:
@@ -207,7 +213,7 @@ class Session:
         count: int = 1,
         record: bool = False,
         hold: int | None = None,
-        delay_us: float = 500.0,
+        delay_us: float = TIMED_DELAY_US,
         late: bool = True,
         flush: bool = True,
         timeout: float | None = None,
@@ -315,7 +321,8 @@ class Session:
         with self._asking:
             if not self.alive:
                 raise RunnerFailed("protocol", "the solution's process is gone", op)
-            return self._exchange(op, request, timeout)
+            with self.clock.part(f"runner: {op}") if self.clock else contextlib.nullcontext():
+                return self._exchange(op, request, timeout)
 
     def _exchange(self, op: str, request: dict[str, Any], timeout: float | None) -> dict[str, Any]:
         timeout = self.timeout if timeout is None else timeout

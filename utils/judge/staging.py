@@ -35,7 +35,7 @@ from utils.problem.solution import Solution
 from utils.problem.workspace import ROOT
 
 # The parts of the harness that run in the runner's process; what they import comes with them.
-_HARNESS = ("judge/bootstrap.py", "judge/runner.py")
+_HARNESS = ("judge/bootstrap.py", "judge/runner.py", "native/early.py")
 # Sources a single-file solution may compile at run time (torch.utils.cpp_extension.load).
 _SOURCES = (".cu", ".cuh", ".cpp", ".cc", ".c", ".h", ".hpp", ".inl")
 _MOST_SOURCES = 64 << 20

@@ -18,10 +18,12 @@ import torch
 
 from utils.judge import reference as references
 from utils.judge import structure
+from utils.judge.clock import Clock
 from utils.judge.comparing import Tolerance
 from utils.judge.draws import trial_seeds
 from utils.judge.reference import Reference
-from utils.judge.trials import Settings
+from utils.judge.shortage import give_back, is_shortage
+from utils.judge.trials import MOST_KEPT_ON_DEVICE, Settings
 from utils.judge.verdict import Findings
 from utils.native.compare import Comparison, compare
 from utils.present.outcome import CannotTell
@@ -67,6 +69,8 @@ class Study:
     frugal: bool = False  # memory is short: see Session.frugal
     share: float = 0.0  # of all memory of the device that the judge's copies take at the worst moment
     double: list[torch.Tensor] | None = None
+    # Inputs of trial 1 by their seeds, drawn here already, on the device and as they were drawn.
+    draws: dict[int, list[Any]] = field(default_factory=dict)
     not_done: str = ""
 
     def precision_of(self, given: list[torch.Tensor]) -> dict[str, Any]:
@@ -98,19 +102,29 @@ CLASSES = ("fp32", "TF32/fp16", "bf16", "worse")
 
 
 def study_problem(
-    problem: Problem, device: torch.device, settings: Settings, findings: Findings, *, frugal: bool = False
+    problem: Problem,
+    device: torch.device,
+    settings: Settings,
+    findings: Findings,
+    *,
+    frugal: bool = False,
+    clock: Clock | None = None,
 ) -> Study:
     """Raises CannotTell when Model itself does not run. `frugal` does without all that needs memory."""
     seeds = trial_seeds(settings.seed, 1)
+    clock = clock or Clock()
     with references.full_precision():
-        model = Reference(problem, device, seed=seeds["construct"], train=settings.train, small=settings.small)
-        if model.state():
-            model.redraw(seeds["weights"], perturb=False)
-        drawn = references.drawn(problem, seeds["x"], settings.small)
+        with clock.part("draw weights"):
+            model = Reference(problem, device, seed=seeds["construct"], train=settings.train, small=settings.small)
+            if model.state():
+                model.redraw(seeds["weights"], perturb=False)
+        with clock.part("draw inputs"):
+            drawn = references.drawn(problem, seeds["x"], settings.small)
         given = _bytes(drawn)
         frugal = frugal or given * _COPIES_OF_INPUTS > free_memory(device)
-        x = _placed(drawn, device)
-        value, random_ = model.draws_random(x if frugal else copied(x), {}, seed=seeds["call"])
+        x = references.placed(drawn, device)
+        with clock.part("reference"):
+            value, random_ = model.draws_random(x if frugal else copied(x), {}, seed=seeds["call"])
         tree = references.describe(value)
         expected = [tensor if frugal else tensor.clone() for tensor in references.tensors(value)]
         del value
@@ -137,10 +151,16 @@ def study_problem(
             )
             answers = [_constants(tensor) for tensor in expected]
         else:
-            _measure_precision(study, model, x, expected, seeds, random_)
-            answers = _trivial_answers(problem, device, settings, model, x, expected, seeds, study)
+            if device.type == "cuda" and references.storage_bytes(drawn) <= MOST_KEPT_ON_DEVICE:
+                study.draws[seeds["x"]] = x
+            with clock.part("fp64"):
+                _measure_precision(study, model, x, expected, seeds, random_)
+            with clock.part("trivial answers"):
+                answers = _trivial_answers(problem, device, settings, model, x, expected, seeds, study)
     for index, output in enumerate(study.outputs):
         _settle(output, expected[index], answers[index], settings, study, findings)
+    del answers, expected, model
+    give_back()
     return study
 
 
@@ -189,19 +209,6 @@ def _bytes(values: Any) -> int:
     return sum(map(_bytes, values.values())) if isinstance(values, dict) else 0
 
 
-def _placed(values: Any, device: torch.device) -> Any:
-    if isinstance(values, torch.Tensor):
-        return values.detach().to(device)
-    if isinstance(values, list):
-        return [_placed(item, device) for item in values]
-    if isinstance(values, tuple):
-        items = [_placed(item, device) for item in values]
-        return type(values)(*items) if hasattr(values, "_fields") else tuple(items)
-    if isinstance(values, dict):
-        return {key: _placed(item, device) for key, item in values.items()}
-    return values
-
-
 def _first_look(path: str, tensor: torch.Tensor) -> OutputStudy:
     own = compare(tensor, tensor, 0.0, 0.0, locate=False)
     return OutputStudy(path, own.rms_expected, own.peak)
@@ -218,17 +225,18 @@ def _measure_precision(
         study.not_done = "no output is a floating tensor"
         return
     try:
-        exact = references.tensors(model.double(x, {}, seed=seeds["call"]))
+        exact = references.tensors(model.double(copied(x), {}, seed=seeds["call"]))
         if [tensor.shape for tensor in exact] != [tensor.shape for tensor in expected]:
             raise ValueError("in fp64 the outputs have other shapes")
         for output, truth, value in zip(study.outputs, exact, expected, strict=True):
             if value.is_floating_point() or value.is_complex():
                 output.eager_error = compare(truth, value, 0.0, 0.0, strict=False, locate=False).rms_error
         study.double = exact
-    except torch.OutOfMemoryError:
-        study.not_done = "fp64 does not fit into the device's memory"
     except Exception as error:
-        study.not_done = f"Model does not run in fp64 ({type(error).__name__}: {references.first_line(error)[:120]})"
+        said = references.first_line(error)[:120]
+        study.not_done = f"Model does not run in fp64 ({type(error).__name__}: {said})"
+        if is_shortage(error):
+            study.not_done = "fp64 does not fit into memory"
     if study.double is None or expected[0].device.type != "cuda":
         return
     try:
@@ -237,8 +245,10 @@ def _measure_precision(
         for output, truth, value in zip(study.outputs, study.double, rough, strict=True):
             if output.eager_error is not None:
                 output.tf32_error = compare(truth, value, 0.0, 0.0, strict=False, locate=False).rms_error
-    except (CannotTell, ValueError):
-        pass  # the class is then judged by the unit roundoff alone
+    except Exception as error:
+        # The class is then judged by the unit roundoff alone.
+        if not (is_shortage(error) or isinstance(error, (CannotTell, ValueError))):
+            raise
 
 
 def _trivial_answers(
@@ -260,7 +270,9 @@ def _trivial_answers(
                 answers[index].append((f"input {number} passed through", value))
     if study.draws_random:
         return answers
-    other = _placed(references.drawn(problem, seeds["y"], settings.small), device)
+    other = references.placed(references.drawn(problem, seeds["y"], settings.small), device)
+    if seeds["x"] in study.draws:
+        study.draws[seeds["y"]] = other
     _add(answers, "the answer to other inputs", expected, _quietly(model, other, seeds))
     if model.state():
         model.redraw(seeds["weights"] ^ 0x2545F491, perturb=True)
@@ -281,7 +293,9 @@ def _trivial_answers(
 def _quietly(model: Reference, x: list[Any], seeds: dict[str, int]) -> list[torch.Tensor] | None:
     try:
         return references.tensors(model.run(copied(x), {}, seed=seeds["call"]))
-    except CannotTell:
+    except CannotTell as error:
+        if is_shortage(error):
+            raise  # not an answer that cannot be had: the study is repeated without what needs memory, and says so
         return None
 
 

@@ -6,9 +6,11 @@ Each trial draws new weights and new inputs and calls forward three times on bot
     call 2   y, in place    same addresses as x, new values; then the held result of call 1 is read once more
     call 3   x, moved       new addresses, same values; must agree with call 1, bit for bit or nearly
 
-y is another draw, or the x of the trial before (same values, new weights), or x with a part of it changed. In most
+y is another draw, or the x of the trial before (same values, new weights), or x with a part of it from that x. In most
 trials the weights are loaded in place into the same module; the first and the last construct it anew. One call of each
-trial, chosen at random, records the dispatched operators.
+trial, chosen at random, records the dispatched operators. One, chosen at random too, is asked for just as timed calls
+are; the others get their inputs late. The seeds of its calls tell nothing of one another, unless Model itself draws
+random numbers, and must draw the same ones for x moved.
 """
 
 from __future__ import annotations
@@ -23,13 +25,14 @@ import torch
 from utils.judge import causes, structure
 from utils.judge import reference as references
 from utils.judge.causes import Wrong
+from utils.judge.clock import Clock
 from utils.judge.comparing import Compared, Tolerance, compare_result
 from utils.judge.distribution import same_distribution
 from utils.judge.draws import partly, trial_seeds
 from utils.judge.failure import RunnerFailed
 from utils.judge.handles import Inputs, Outputs
 from utils.judge.reference import Reference
-from utils.judge.session import Called, Session
+from utils.judge.session import TIMED_DELAY_US, Called, Session
 from utils.judge.verdict import Findings
 from utils.native.compare import compare
 from utils.problem.problem import Problem
@@ -37,6 +40,8 @@ from utils.problem.problem import Problem
 # Long enough for Python to get through a forward of hundreds of launches while the inputs are still on their way.
 _DELAYS_US = (300.0, 2000.0, 10000.0)
 _OLD_X = "the x of the trial before"
+# Inputs beyond this many bytes wait on the host for the call that wants them.
+MOST_KEPT_ON_DEVICE = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,8 @@ class TrialRecord:
 class Trials:
     """Runs the trials of one session against a reference, adding to `findings` what it sees.
 
-    tolerances: by path of an output, where the default of the settings does not hold. After `run`, `ops` holds the
+    tolerances: by path of an output, where the default of the settings does not hold. draws: inputs that were drawn
+    already, by their seeds; each is used once. After `run`, `ops` holds the
     operators recorded, `records` the trials, and `first` the first call's expected and actual tensors.
     """
 
@@ -103,7 +109,10 @@ class Trials:
         random_: bool = False,
         on_first: Callable[[list[torch.Tensor]], None] | None = None,
         progress: Callable[[str], None] = lambda text: None,
+        draws: Mapping[int, list[Any]] | None = None,
+        clock: Clock | None = None,
     ) -> None:
+        self._draws, self._clock = dict(draws or {}), clock or Clock()
         self.session, self._problem, self._settings = session, problem, settings
         self.tolerances, self.default = tolerances, Tolerance(settings.atol, settings.rtol)
         self.findings = findings
@@ -115,6 +124,8 @@ class Trials:
         self.flags: dict[str, str] = {}
         self.reference: Reference | None = None
         self.outputs: Outputs | None = None
+        # The call of this trial that is asked for as timed ones are.
+        self._as_timed = 1
         self.last_inputs: list[Any] = []
         # The solution draws other random numbers than Model, from the same distribution.
         self.random_differs = False
@@ -137,33 +148,43 @@ class Trials:
     def train(self) -> bool:
         return self._settings.train
 
+    def another_seed(self) -> int:
+        """A seed for a call beyond the trials, which nothing that the runner saw tells of."""
+        return self._random.randrange(1 << 62)
+
     # ---- one trial -------------------------------------------------------------------------------------------------
 
     def _trial(self, number: int, anew: bool) -> None:
         seeds = trial_seeds(self._settings.seed, number)
         if anew or self.reference is None:
-            self.reference = Reference(
-                self._problem,
-                self.session.device,
-                seed=seeds["construct"],
-                train=self._settings.train,
-                small=self._settings.small,
-            )
+            with self._clock.part("draw weights"):
+                self.reference = Reference(
+                    self._problem,
+                    self.session.device,
+                    seed=seeds["construct"],
+                    train=self._settings.train,
+                    small=self._settings.small,
+                )
             done = self.session.construct(
                 self.reference.init_arguments, seed=seeds["construct"], train=self._settings.train
             )
             self._note_ops(done["ops"])
         reference = self.reference
         self._old_state = None if anew else reference.kept_state()
-        how = reference.redraw(seeds["weights"], perturb=self._perturb and number > 1) if reference.state() else "none"
+        how = "none"
+        if reference.state():
+            with self._clock.part("draw weights"):
+                how = reference.redraw(seeds["weights"], perturb=self._perturb and number > 1)
         self._load(reference)
         record = TrialRecord(number, seeds, how, anew)
         self.records.append(record)
 
-        x = references.drawn(self._problem, seeds["x"], self._settings.small)
-        y, label = self._second(number, x, seeds["y"])
-        recorded = self._random.randint(1, 3)
-        inputs = self.session.put(x)
+        with self._clock.part("draw inputs"):
+            x = self._drawn(seeds["x"])
+            y, label = self._second(x, seeds["y"])
+        recorded, self._as_timed = self._random.randint(1, 3), self._random.randint(1, 3)
+        with self._clock.part("place inputs"):
+            inputs = self.session.put(x)
         try:
             frugal = self.session.frugal
             first, expected = self._call(
@@ -180,15 +201,15 @@ class Trials:
             inputs.poison_live()
             inputs = self._rewritten(inputs, y)
             expected = [] if frugal else expected
-            self._call(record, 2, label, inputs, seeds["call"] + 1, recorded == 2)
+            self._call(record, 2, label, inputs, seeds["second_call"], recorded == 2)
             if not frugal:
                 self._survived(record, number, expected, before_second, first_tree)
             inputs = self._rewritten(inputs, x)
             if not frugal:
-                inputs.move()
-            third, again = self._call(
-                record, 3, "x again" if frugal else "x moved", inputs, seeds["call"], recorded == 3
-            )
+                with self._clock.part("place inputs"):
+                    inputs.move()
+            seed = seeds["call" if self._random_forward else "third_call"]
+            third, again = self._call(record, 3, "x again" if frugal else "x moved", inputs, seed, recorded == 3)
             self._repeatable(record, first, third, before_second, again, given)
             late = self.session.settle()
             if late:
@@ -215,7 +236,7 @@ class Trials:
         """One call on both sides, compared; the record and the reference's tensors."""
         assert self.reference is not None
         args, kwargs = inputs.values()
-        with references.full_precision():
+        with self._clock.part("reference"), references.full_precision():
             value = self.reference.run(args, kwargs, seed=seed)
         expected = references.tensors(value)
         tree = references.describe(value)
@@ -227,6 +248,7 @@ class Trials:
         made = CallRecord(record.number, call, label)
         record.calls.append(made)
         at = {"trial": record.number, "call": call}
+        late = call != self._as_timed
         try:
             called = self.session.call(
                 inputs,
@@ -234,7 +256,8 @@ class Trials:
                 seed=seed,
                 record=recorded,
                 hold=hold,
-                delay_us=self._random.choice(_DELAYS_US),
+                delay_us=self._random.choice(_DELAYS_US) if late else TIMED_DELAY_US,
+                late=late,
                 flush=self.session.device.type == "cuda",
             )
         except RunnerFailed as failed:
@@ -243,14 +266,16 @@ class Trials:
         self.flags = called.flags
         self._note_ops(called.ops)
         made.device_ms, made.wall_ms, made.launch_error = called.device_ms[-1], called.wall_s * 1e3, called.launch_error
-        made.compared = compare_result(expected, self.outputs, called, self.tolerances, self.default)
+        with self._clock.part("compare"):
+            made.compared = compare_result(expected, self.outputs, called, self.tolerances, self.default)
         if called.launch_error:
             self.findings.fail(
                 "launch", f"a kernel launch failed and ModelNew did not check it: {called.launch_error}", **at
             )
         if not made.compared.passed and not self._excused(made, inputs, at):
             self._say_why(made, expected, inputs, at)
-        self._side_effects(made, inputs, called, expected, args, at)
+        with self._clock.part("compare"):
+            self._side_effects(made, inputs, called, expected, args, at)
         return made, expected
 
     def _excused(self, made: CallRecord, inputs: Inputs, at: dict[str, Any]) -> bool:
@@ -361,22 +386,31 @@ class Trials:
                     "weights", f"after load_state_dict, {name} {how}: ModelNew does not take the weights it is given"
                 )
 
-    def _second(self, number: int, x: list[Any], seed: int) -> tuple[list[Any], str]:
+    def _drawn(self, seed: int) -> list[Any]:
+        """The inputs that `seed` gives, brought to the device once where they are not too large to be kept there."""
+        values = self._draws.pop(seed, None)
+        if values is None:
+            values = references.drawn(self._problem, seed, self._settings.small)
+        if self.session.frugal or references.storage_bytes(values) > MOST_KEPT_ON_DEVICE:
+            return values
+        placed: list[Any] = references.placed(values, self.session.device)
+        return placed
+
+    def _second(self, x: list[Any], seed: int) -> tuple[list[Any], str]:
         """The inputs of call 2, and what they are called."""
-        other = references.drawn(self._problem, seed, self._settings.small)
-        if number > 1 and number % 2 == 0 and self._before is not None:
-            return self._before[0], _OLD_X
-        if number > 1:
-            return partly(x, other, seed), "x partly changed"
-        return other, "another draw"
+        if self._before is None:
+            return self._drawn(seed), "another draw"
+        before, number = self._before[0], self.records[-1].number
+        return (before, _OLD_X) if number % 2 == 0 else (partly(x, before, seed), "x partly changed")
 
     def _rewritten(self, inputs: Inputs, values: list[Any]) -> Inputs:
         """New values at the same addresses, or elsewhere where the problem's shapes change from draw to draw."""
-        try:
-            inputs.rewrite(values)
-        except ValueError:
-            inputs.release()
-            return self.session.put(values)
+        with self._clock.part("place inputs"):
+            try:
+                inputs.rewrite(values)
+            except ValueError:
+                inputs.release()
+                return self.session.put(values)
         return inputs
 
     def _kept(self, made: CallRecord) -> list[torch.Tensor] | None:

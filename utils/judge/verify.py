@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import importlib
+import gc
 import os
 import secrets
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from utils.judge.clock import Clock
 from utils.judge.devices import Place, choose
 from utils.judge.extension import Extension, check_covers, find_extension, simulated_extension
 from utils.judge.failure import RunnerFailed
 from utils.judge.processes import control_group_limits
+from utils.judge.reading import Reading
 from utils.judge.sandbox import Policy
 from utils.judge.session import Session
-from utils.judge.staging import digest, harness_digest
+from utils.judge.untouched import Untouched
 from utils.judge.verdict import Findings, reasons
+from utils.native.early import open_context
 from utils.present.outcome import CannotTell
 from utils.problem.solution import Solution, find_solution
 from utils.problem.workspace import find_workspace
@@ -76,7 +78,7 @@ class Verification:
     output: str = ""
     traces: list[str] = field(default_factory=list)
     probes: list[dict[str, Any]] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=dict)
+    clock: Clock = field(default_factory=Clock)
 
     @property
     def simulated(self) -> bool:
@@ -93,17 +95,45 @@ def verify(
     *,
     frugal: bool = False,
     meanwhile: Callable[[Problem], None] = lambda problem: None,
+    clock: Clock | None = None,
 ) -> Verification:
     """Runs the whole of it. Raises CannotTell or No where no verdict can be computed.
 
     frugal: do without checks that need memory; turned on by itself where memory would not do otherwise.
     meanwhile: called once, as soon as the problem is loaded and while the runner starts: what else there is to do.
+    clock: goes on with one that runs already.
     """
-    clock = _Clock()
+    clock = clock or Clock()
     workspace = find_workspace(request.workspace) if request.workspace or not request.solution else None
     solution = find_solution(workspace, request.solution)
     problem_path = _problem_path(request, solution)
+    seed = request.seed if request.seed is not None else secrets.randbits(62)
     place = choose(request.device, solution)
+    done = Verification("FAIL", [], Findings(), place, solution, problem_path, seed, clock=clock)
+    with Reading(solution, problem_path) as rules:
+        again = _run(request, done, rules, progress, frugal, meanwhile)
+    if again:
+        # Once more, with less held at a time: what ran out may have been the judge's share.
+        from utils.judge.shortage import give_back
+
+        del done
+        gc.collect()
+        give_back()
+        return verify(replace(request, seed=seed), progress, frugal=True, clock=clock)
+    clock.lap("end")
+    return done
+
+
+def _run(
+    request: Request,
+    done: Verification,
+    rules: Reading,
+    progress: Callable[[str], None],
+    frugal: bool,
+    meanwhile: Callable[[Problem], None],
+) -> bool:
+    """Fills `done`, up to the verdict. True where it has to be done again, frugally, and `done` is not to be used."""
+    solution, problem_path, place, findings, clock = done.solution, done.problem, done.place, done.findings, done.clock
     extension = simulated_extension(solution) if place.simulated else find_extension(solution)
     policy = Policy(
         sandbox=request.sandbox,
@@ -112,64 +142,55 @@ def verify(
         hide=(problem_path.parent,),
     )
     progress("starting the runner")
-    # Taken before anything of the solution runs: where the sandbox is lacking it could write to both.
-    before = {"harness": harness_digest(), "problem": digest(problem_path)}
 
     def start() -> Session:
         module = extension.path if extension else None
-        return Session(solution, place.device, module=module, policy=policy, timeout=request.timeout)
+        made = Session(solution, place.device, module=module, policy=policy, timeout=request.timeout)
+        made.clock = clock
+        return made
 
     session = start()
     session.budget = max(_WHOLE, 20 * request.timeout)
-    findings = Findings()
-    seed = request.seed if request.seed is not None else secrets.randbits(62)
-    done = Verification("FAIL", [], findings, place, solution, problem_path, seed)
+    # The solution runs once everything is read that it could write to where the sandbox is lacking.
     loaded = threading.Event()
-    ready = _InBackground(lambda: session.ready(loaded.wait))
+
+    def all_read() -> None:
+        loaded.wait()
+        rules.done()
+
+    ready = _InBackground(lambda: session.ready(all_read))
     again = False
-    rules = _InBackground(lambda: _static(solution, problem_path))
+    open_context(place.device)
     try:
         with session:
+            untouched = Untouched(problem_path)
             clock.lap("start")
-            _judge(
-                request,
-                session,
-                start,
-                ready,
-                loaded,
-                problem_path,
-                extension,
-                done,
-                progress,
-                clock,
-                frugal,
-                meanwhile,
-            )
+            _judge(request, session, start, ready, loaded, problem_path, extension, done, progress, frugal, meanwhile)
             if session.alive:
                 session.close()
             for name in sorted(set(session.left_behind)):
                 findings.fail("children", f"the solution left a process running ({name})")
     except RunnerFailed as failed:
-        if failed.kind == "harness":
+        again = _for_want_of_memory(failed, done, session)
+        if failed.kind == "harness" and not again:
             raise CannotTell(
                 f"{failed.sentence}"
                 + (f"\n{failed.output}" if failed.output and failed.output not in failed.sentence else "")
             ) from None
-        # The solution's word is not enough: only where the judge's own copies take a good part of the memory.
-        large = done.study is not None and done.study.share > _LARGE
-        again = failed.kind == "out_of_memory" and large and not session.frugal
         _say_failed(failed, done)
         for name in sorted(set(session.left_behind)):
             findings.warn("children", f"a process of the solution was still running ({name})")
-    except CannotTell as error:
-        if frugal or session.frugal or "out of device memory" not in str(error):
+    except Exception as error:
+        from utils.judge.shortage import is_shortage
+
+        if not is_shortage(error):
             raise
-        again = True
-    except _out_of_memory() as error:
-        if frugal or (done.study is not None and done.study.frugal):
+        if frugal or session.frugal:
+            if isinstance(error, CannotTell):
+                raise
             raise CannotTell(
-                f"the judge itself ran out of device memory ({str(error).splitlines()[0][:200]}); give the "
-                "problem smaller inputs"
+                f"the judge itself ran out of memory ({str(error).splitlines()[0][:200]}); give the problem smaller "
+                "inputs"
             ) from None
         again = True
     finally:
@@ -181,12 +202,9 @@ def verify(
             "lacking": session.process.layers.lacking,
             "memory_peak": session.process.memory_peak,
         }
-    _unchanged(before, problem_path, session, findings)
+    untouched.settle(session.process.layers, lambda sentence: findings.warn("changed", sentence))
     if again:
-        # Once more, with less held at a time: what ran out may have been the judge's share.
-        rules.result()
-        del session, done
-        return verify(replace(request, seed=seed), progress, frugal=True)
+        return True
     for sentence in session.process.layers.sentences():
         findings.warn("sandbox", sentence)
     for note in session.stage.notes:
@@ -194,35 +212,10 @@ def verify(
     done.facts = session.facts
     progress("reading the sources")
     _rules(request, session, done, rules.result())
-    done.digests = {**before, **session.stage.digests}
+    done.digests = {**untouched.digests, **session.stage.digests}
     done.reasons = reasons(findings.all)
     done.verdict = "FAIL" if findings.failed else "PASS"
-    clock.lap("end")
-    done.seconds = clock.laps
-    return done
-
-
-def _unchanged(before: dict[str, str], path: Path, session: Session, findings: Findings) -> None:
-    """Whether the problem and the workbench are still what they were before the solution ran.
-
-    Where the runner could not write to them, somebody else did: the verdict is about what was read then. Where it
-    could, nothing can be said. Raises CannotTell.
-    """
-    changed = []
-    if not path.is_file() or digest(path) != before["problem"]:
-        changed.append(str(path))
-    if harness_digest() != before["harness"]:
-        changed.append("a file of the workbench")
-    if not changed:
-        return
-    layers = session.process.layers.had
-    if "private file system" in layers or "file access by Landlock" in layers:
-        findings.warn("changed", f"{' and '.join(changed)} changed meanwhile; the verdict is about the state before")
-        return
-    raise CannotTell(
-        f"{' and '.join(changed)} changed while the solution ran, and nothing kept the solution from doing it: no "
-        "verdict; put the file right, and run again with the sandbox"
-    )
+    return False
 
 
 def _judge(
@@ -235,7 +228,6 @@ def _judge(
     extension: Extension | None,
     done: Verification,
     progress: Callable[[str], None],
-    clock: _Clock,
     frugal: bool,
     meanwhile: Callable[[Problem], None],
 ) -> None:
@@ -247,7 +239,8 @@ def _judge(
     from utils.judge.trials import Settings, Trials
     from utils.problem.problem import load_problem
 
-    place, findings = done.place, done.findings
+    place, findings, clock = done.place, done.findings, done.clock
+    clock.lap("torch")
     if place.device != "cpu":
         if not torch.cuda.is_available():
             raise CannotTell(
@@ -255,6 +248,7 @@ def _judge(
             )
         torch.cuda.set_device(torch.device(place.device))
         check_covers(extension, torch.cuda.get_device_capability(), torch.cuda.get_device_name())
+    clock.lap("device")
     before = _flags(torch)
     problem = load_problem(path)
     loaded.set()
@@ -265,8 +259,12 @@ def _judge(
     meanwhile(problem)
     clock.lap("meanwhile")
     progress("studying the problem")
-    study = done.study = study_problem(problem, torch.device(place.device), settings, findings, frugal=frugal)
+    study = done.study = study_problem(
+        problem, torch.device(place.device), settings, findings, frugal=frugal, clock=clock
+    )
     session.frugal = study.frugal
+    if study.frugal:
+        done.precision = {"class": "unknown", "why": study.not_done}
     clock.lap("study")
     progress("importing the solution")
     ready.result()
@@ -285,6 +283,8 @@ def _judge(
         random_=study.draws_random,
         on_first=lambda given: done.precision.update(study.precision_of(given)),
         progress=progress,
+        draws=study.draws,
+        clock=clock,
     )
     done.trials = trials
     trials.run()
@@ -295,17 +295,25 @@ def _judge(
     clock.lap("probes")
 
 
+def _for_want_of_memory(failed: RunnerFailed, done: Verification, session: Session) -> bool:
+    """Whether the runner found no memory because of what the judge holds.
+
+    The runner's word is not enough: only where that is a good part of all memory.
+    """
+    from utils.judge.shortage import is_shortage, kept_share
+
+    told = failed.kind == "out_of_memory" or (failed.kind == "harness" and is_shortage(failed))
+    if not told or session.frugal or done.study is None:
+        return False
+    return max(done.study.share, kept_share(session.device)) > _LARGE
+
+
 def _say_failed(failed: RunnerFailed, done: Verification) -> None:
     """A lost or raising runner as a finding, with the call it happened in."""
     trial, call = failed.details.pop("trial", None), failed.details.pop("call", None)
     done.findings.fail(failed.kind, failed.sentence, trial=trial, call=call, details=failed.details)
     if failed.details.get("trace"):
         done.traces.append(failed.details["trace"])
-
-
-def _static(solution: Solution, problem: Path) -> list[Any]:
-    rules = importlib.import_module("utils.rules")
-    return rules.static_violations(solution, problem)
 
 
 def _rules(request: Request, session: Session, done: Verification, static: list[Any]) -> None:
@@ -344,13 +352,6 @@ def _problem_path(request: Request, solution: Solution) -> Path:
     return path
 
 
-def _out_of_memory() -> type[BaseException]:
-    """torch's exception, looked up late: torch is imported while the runner starts."""
-    import torch
-
-    return torch.OutOfMemoryError
-
-
 def _default_memory_limit() -> int:
     """Nine tenths of the memory this process may have: enough for any honest solution, and the machine stays alive."""
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -374,6 +375,8 @@ def _flags(torch: Any) -> dict[str, Any]:
 def _restore(torch: Any, before: dict[str, Any]) -> list[str]:
     """Puts torch's global settings back; names of those that had changed. The default dtype is the problem's to set."""
     changed = [name for name, value in _flags(torch).items() if before[name] != value and name != "the default dtype"]
+    if not changed:
+        return []
     backends = torch.backends
     torch.set_grad_enabled(before["grad mode"])
     backends.cuda.matmul.allow_tf32 = before["torch.backends.cuda.matmul.allow_tf32"]
@@ -381,7 +384,9 @@ def _restore(torch: Any, before: dict[str, Any]) -> list[str]:
     backends.cudnn.benchmark = before["torch.backends.cudnn.benchmark"]
     backends.cudnn.deterministic = before["torch.backends.cudnn.deterministic"]
     backends.cudnn.enabled = before["torch.backends.cudnn.enabled"]
-    torch.use_deterministic_algorithms(before["deterministic algorithms"])
+    # Not without need: it imports the compiler, which takes seconds.
+    if "deterministic algorithms" in changed:
+        torch.use_deterministic_algorithms(before["deterministic algorithms"])
     return changed
 
 
@@ -405,16 +410,3 @@ class _InBackground:
             self._value = work()
         except BaseException as error:
             self._error = error
-
-
-class _Clock:
-    """Seconds spent in each part, by name."""
-
-    def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
-        self._last = time.monotonic()
-
-    def lap(self, name: str) -> None:
-        now = time.monotonic()
-        self.laps[name] = self.laps.get(name, 0.0) + now - self._last
-        self._last = now

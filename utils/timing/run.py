@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from utils.judge.failure import RunnerFailed
 from utils.judge.sandbox import Policy
+from utils.judge.untouched import Untouched
 from utils.present import outcome
 from utils.present.outcome import CannotTell
 from utils.present.record import envelope
@@ -70,6 +71,8 @@ class Options:
     module: Path | None = None
     policy: Policy = field(default_factory=Policy)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    # Of workbench and problem, before anything of the solution ran.
+    digests: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -156,17 +159,19 @@ def profile(
         )
         stack.callback(session.close)
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="kernel-workbench-quiet-"))
+        # What the solution may not touch is read before anything of it runs; here that is after its verification.
+        untouched = Untouched(options.problem)
+        options = replace(options, digests=untouched.digests)
+        stack.callback(lambda: untouched.settle(session.process.layers, tell))
         bases = Baselines(options, stack, Path(folder) / "lock")
-        # What the solution may not touch is read before anything of it runs.
-        loaded = threading.Event()
-        stack.callback(loaded.set)
-        ready = bases.pool.submit(session.ready, loaded.wait)
+        may_import = threading.Event()
+        stack.callback(may_import.set)
+        ready = bases.pool.submit(session.ready, may_import.wait)
         # Processes take seconds to start, so all that are likely to be needed do at once, and the verification's too.
         bases.begin([AS_IT_COMES] if options.device == "cpu" else [AS_IT_COMES, "tf32"])
         ground = _Ground(options, derived_seeds(options.seed))
 
         def meanwhile(problem: Problem) -> None:
-            loaded.set()
             laps.lap("start")
             ground.lay(problem, session, bases)
             laps.lap("trial")
@@ -174,6 +179,7 @@ def profile(
         tell("verifying that the solution computes the same function")
         with bases.alone():
             verified = verify(options, meanwhile)
+        may_import.set()
         laps.lap("verification")
         if not verified.passed:
             return _ended(ground.options, FAIL, verified.reasons, session, verified, laps)
@@ -423,8 +429,6 @@ def environment(options: Options, session: TimedSession) -> dict[str, Any]:
     """Versions and digests: what ran, against what, under which harness."""
     import torch
 
-    from utils.judge.staging import digest, harness_digest
-
     return {
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -432,5 +436,5 @@ def environment(options: Options, session: TimedSession) -> dict[str, Any]:
         "host": platform.platform(),
         "device": options.device,
         "sandbox": getattr(getattr(session.process, "layers", None), "had", []),
-        "digests": {"harness": harness_digest(), "problem": digest(options.problem), **session.stage.digests},
+        "digests": {**options.digests, **session.stage.digests},
     }

@@ -20,6 +20,8 @@ from typing import Any
 
 from utils.judge.comparing import Tolerance
 from utils.judge.failure import RunnerFailed
+from utils.judge.sandbox import Layers
+from utils.judge.untouched import Untouched
 from utils.present.outcome import CannotTell
 from utils.problem.solution import Solution
 from utils.timing import rounds, statistics
@@ -84,7 +86,10 @@ def sweep(
             train=options.train,
             small=options.small,
         )
+        # No solution was started yet.
+        untouched = Untouched(options.problem)
         bench = _Bench(replace(options, solution=copy), trial, stack)
+        stack.callback(lambda: untouched.settle(bench.layers, tell))
         done = Swept(start=start, best=dict(start))
         for site in sites:
             tell(f"trying {site.key}")
@@ -164,6 +169,7 @@ class _Bench:
         self.options, self.trial, self._stack = options, trial, stack
         self.default = Tolerance(options.atol, options.rtol)
         self._stand: Stand | None = None
+        self.layers = Layers()
 
     @property
     def stand(self) -> Stand:
@@ -174,6 +180,7 @@ class _Bench:
             )
             self._stack.callback(session.close)
             session.ready()
+            self.layers = session.process.layers
             self._stand = Stand(session, self.trial, options.seed)
         return self._stand
 
