@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -173,27 +174,28 @@ def _device(workspace: Workspace, options: argparse.Namespace) -> list[tuple[str
     from utils.sim import device
 
     device.find_compute_sanitizer()
-    results = []
     with tempfile.TemporaryDirectory() as folder:
-        for tool in device.TOOLS:
+
+        def look(tool: str) -> tuple[str, list[Finding], str]:
             out = Path(folder) / f"{tool}.json"
             command = [sys.executable, *_child_words(workspace, "plain", options, out), "--device", "cuda"]
-            with console.progress(f"running compute-sanitizer's {tool}"):
-                # torch's caching allocator would hide overruns between tensors.
-                code, text = device.run_tool(
-                    tool, command, ROOT, options.timeout, {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
-                )
-            found = device.parse(tool, text)
-            problem = ""
-            if not found:
-                if code == 124:
-                    problem = f"took more than {options.timeout:g} s (--timeout)"
-                elif not out.exists():
-                    problem = f"ended with code {code}: {(text.strip().splitlines() or ['it said nothing'])[-1]}"
-                else:
-                    problem = str(json.loads(out.read_text())["error"])
-            results.append((tool, found, problem))
-    return results
+            # torch's caching allocator would hide overruns between tensors.
+            code, text = device.run_tool(tool, command, ROOT, options.timeout, {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
+            problem = device.failure(code, text)
+            if code == 124:
+                problem = f"took more than {options.timeout:g} s (--timeout)"
+            # A tool that failed leaves errors of its own making among the calls.
+            found = [each for each in device.parse(tool, text) if not problem or each.kind != "launch"]
+            if not problem and not found:
+                problem = str(json.loads(out.read_text())["error"]) if out.exists() else f"ended with code {code}"
+            return tool, found, problem
+
+        # Small inputs leave room on the device for all four at once.
+        with (
+            ThreadPoolExecutor(1 if options.full else len(device.TOOLS)) as pool,
+            console.progress(f"running compute-sanitizer: {', '.join(device.TOOLS)}"),
+        ):
+            return list(pool.map(look, device.TOOLS))
 
 
 def _finding(raw: dict[str, Any]) -> Finding:

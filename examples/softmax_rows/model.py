@@ -24,4 +24,5 @@ def get_init_inputs():
 
 
 def get_small_inputs():
-    return [torch.randn(6, 5003, dtype=torch.float32).mul_(5.0)]
+    # Just wide enough for the kernel that spreads a row over a cluster, and not a whole share for its last block.
+    return [torch.randn(3, 98316, dtype=torch.float32).mul_(5.0)]

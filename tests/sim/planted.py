@@ -19,7 +19,7 @@ def planted() -> dict[str, tuple[str, int]]:
     """name -> (kind, line) of every planted bug: the BUG comment, and the kernel or launcher above it."""
     found, name = {}, ""
     for number, line in enumerate(SOURCE.read_text().splitlines(), 1):
-        match = re.match(r"__global__ void (\w+)\(|extern \"C\" int (\w+)_run\(", line)
+        match = re.match(r"__global__ void (?:__cluster_dims__\([^)]*\) )?(\w+)\(|extern \"C\" int (\w+)_run\(", line)
         if match:
             name = match[1] or match[2]
         bug = re.search(r"// BUG (\w+)", line)

@@ -38,6 +38,8 @@ def line_of(text: str) -> int:
         ("wgmma", "unsupported", "wgmma.fence"),
         ("trap", "trap", "__trap()"),
         ("bounded_launch", "launch_limit", "__launch_bounds__(64)"),
+        ("half_a_cluster", "divergent_barrier", "bar.sync 1, 64"),
+        ("no_such_rank", "illegal_access", "mapa.shared::cluster"),
     ],
 )
 def test_a_fault_says_what_and_where(library: Path, name: str, kind: str, where: str) -> None:
@@ -65,3 +67,10 @@ def test_after_a_fault_the_next_kernel_runs(library: Path) -> None:
 def test_what_is_not_simulated_counts_only_where_it_is_reached(library: Path) -> None:
     message, values = fault(library, "guarded_wgmma")
     assert message == "" and values[0] == 1
+
+
+def test_a_grid_that_is_no_whole_number_of_clusters_is_refused_as_on_a_device(library: Path) -> None:
+    message, values = fault(library, "part_of_a_cluster")
+    assert message == "" and values[0] == 0
+    (report,) = reports.fetch(library)["reports"]
+    assert report["kind"] == "launch_limit" and "clusters (3, 1, 1)" in report["message"]

@@ -84,6 +84,14 @@ def test_launch_bounds_are_checked() -> None:
     )
 
 
+def test_a_kernel_says_first_which_cluster_it_is_for() -> None:
+    text = rewritten("__global__ void __cluster_dims__(2, N) __launch_bounds__(64) k(int* p) { p[0] = 1; }")
+    assert "{ ::sim::kernel_cluster(2, N, 1, __FILE__, __LINE__); ::sim::launch_bounds(64);" in text
+    macro = "#define K(NAME) __global__ void __cluster_dims__(4) NAME(int* p) { p[0] = 1; }\n"
+    assert "::sim::kernel_cluster(4, 1, 1, " in rewritten(macro)
+    assert "kernel_cluster" not in rewritten("__global__ void __cluster_dims__(2, 1, 1) k(int* p);\n")
+
+
 def test_null_given_to_a_pointer_parameter() -> None:
     out = rewritten("__global__ void k(int* p, int n) {}\nvoid f() { k<<<1, 1>>>(0, 0); k<<<1, 1>>>(NULL, 3); }")
     assert out.count("::sim::LiteralZero{}") == 3

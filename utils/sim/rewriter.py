@@ -4,7 +4,7 @@
     __shared__ float s[32][33];     ->  a reference into the block's shared memory, one site per declaration
     extern __shared__ float s[];    ->  a reference to the block's dynamic shared memory
     asm("...")                      ->  what its PTX does (utils/sim/ptx.py), or a stop that names it
-    __launch_bounds__(n)            ->  checked as the kernel starts
+    __launch_bounds__(n)            ->  checked as the kernel starts; __cluster_dims__ likewise
     while (*flag == 0) {}           ->  lets the other threads run
 
 Everything else is left alone: nvcc's other keywords are macros of the simulator's headers. Edits keep every newline,
@@ -32,6 +32,8 @@ _LAUNCHERS = {
     "cudaFuncSetCacheConfig",
     "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
     "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+    "cudaOccupancyMaxActiveClusters",
+    "cudaOccupancyMaxPotentialClusterSize",
 }
 _VOID_POINTER = re.compile(rb"\(\s*(?:const\s+)?void\s*(?:const\s*)?\*\s*\)")
 _LEFT = re.compile(rb"\b__shared__\b|<<<|\basm\b\s*(?:(?:volatile|__volatile__|goto)\s*)?\(")
@@ -143,6 +145,7 @@ class _Rewrite:
             text, offset = prefix + text + b"; }", len(prefix)
         root = parse(text)
         self.offset = offset
+        self.clusters()
         for node in walk(root):
             self.visit(node)
         return self.edits.apply()
@@ -342,20 +345,30 @@ class _Rewrite:
         if body is None or body.type != "compound_statement":
             return
         start, _ = self.span(body)
-        head = self.source[max(self.span(node)[0], 0) : start]
         checks = ""
         for child in walk(node):
             if child.start_byte >= body.start_byte:
                 break
             if child.type == "launch_bounds" and child.named_children:
                 checks += f" ::sim::launch_bounds({_one_line(self.text(child.named_children[0])).decode()});"
-        clusters = re.search(rb"\b__cluster_dims__\s*\(([^()]*)\)", without_comments_and_strings(head))
-        if clusters and not re.fullmatch(rb"[\s1,]*", clusters[1]):
-            checks += (
-                ' ::sim::unsupported("a kernel with thread block clusters (__cluster_dims__)", __FILE__, __LINE__);'
-            )
         if checks:
             self.edits.insert(start + 1, checks)
+
+    def clusters(self) -> None:
+        """First of all a kernel says which cluster it is for. By the text: macros make such kernels too."""
+        bare = without_comments_and_strings(self.source)
+        for match in re.finditer(rb"\b__cluster_dims__\s*\(([^()]*)\)", bare):
+            depth = 0
+            for at in range(match.end(), len(bare)):
+                depth += (bare[at] in b"([") - (bare[at] in b")]")
+                if depth == 0 and bare[at] in b"{;":
+                    break
+            else:
+                continue
+            if bare[at] == ord("{"):
+                dims = [part.strip() for part in _one_line(match[1]).split(b",")]
+                words = b", ".join([*dims, b"1", b"1"][:3])
+                self.edits.insert(at + 1, b" ::sim::kernel_cluster(" + words + b", __FILE__, __LINE__);")
 
     def loop(self, node: Node) -> None:
         body = node.child_by_field_name("body")

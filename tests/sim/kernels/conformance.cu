@@ -1,5 +1,5 @@
 // The conformance suite: one small kernel per check, the same source for the simulator and for a device. Each has 256
-// threads unless it says otherwise; the answers are computed by tests/sim/conformance.py, from the same inputs.
+// threads unless it says otherwise; the answers are in tests/sim/conformance_answers.py, for the same inputs.
 // clang-format off: a table, one check a line
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
@@ -199,6 +199,7 @@ KERNEL(shared_2d, u32, 1, 256, __shared__ u32 tile[16][17]; tile[t / 16][t % 16]
 KERNEL(shared_struct, u32, 4, 64, struct Pair { u32 x; float y; }; __shared__ Pair s[64]; s[t].x = a; s[t].y = g; __syncthreads(); out[i] = s[t ^ 1].x + (s[t ^ 1].y > 0 ? 1 : 0);)
 KERNEL(block_sum, u32, 4, 64, __shared__ u32 parts[2]; u32 sum = a; for (int delta = 16; delta; delta /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, delta); if (lane == 0) parts[t / 32] = sum; __syncthreads(); out[i] = parts[0] + parts[1];)
 KERNEL(named_barrier, u32, 1, 256, __shared__ u32 s[256]; s[t] = a; if (t < 128) { asm volatile("bar.sync 1, 128;" ::: "memory"); out[i] = s[127 - t]; } else { asm volatile("bar.sync 2, 128;" ::: "memory"); out[i] = s[383 - t]; })
+KERNEL(polling_warp, u32, 4, 64, __shared__ u32 flag; if (t == 0) flag = 0; __syncthreads(); if (t < 32) { u32 seen = 0; while (!seen) { if (lane == 0) seen = atomicAdd(&flag, 0u); seen = __shfl_sync(0xffffffffu, seen, 0); } out[i] = seen + t; } else { __syncwarp(); if (lane == 31) atomicExch(&flag, 7u); out[i] = a; })
 KERNEL(special_registers, u32, 4, 64, u32 l; u32 x; u32 lt; asm volatile("mov.u32 %0, %%laneid;" : "=r"(l)); asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(x)); asm volatile("mov.u32 %0, %%lanemask_lt;" : "=r"(lt)); out[i] = l + 100 * x + (lt & 0xff00u);)
 
 __global__ void dynamic_shared(In in, u32* out, int extra) {
@@ -287,6 +288,7 @@ MAP(ptx_mad_wide, u64, [&] { u64 r; asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(r)
 MAP(ptx_lop3, u32, [&] { u32 r; asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(r) : "r"(a), "r"(b), "r"(c)); return r; }())
 MAP(ptx_bfe, int, [&] { int r; asm("bfe.s32 %0, %1, 5, 9;" : "=r"(r) : "r"(static_cast<int>(a))); return r; }())
 MAP(ptx_bfi, u32, [&] { u32 r; asm("bfi.b32 %0, %1, %2, 7, 11;" : "=r"(r) : "r"(a), "r"(b)); return r; }())
+MAP(ptx_prmt_signs, u32, [&] { u32 r; asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c)); return r; }())
 MAP(ptx_prmt, u32, [&] { u32 r; asm("prmt.b32 %0, %1, %2, 0x5410;" : "=r"(r) : "r"(a), "r"(b)); return r; }())
 MAP(ptx_predicate, u32, [&] { u32 r = 1; asm("{\n .reg .pred p;\n setp.gt.u32 p, %1, %2;\n @p mov.u32 %0, 77;\n @!p add.u32 %0, %0, 5;\n}" : "+r"(r) : "r"(a), "r"(b)); return r; }())
 MAP(ptx_selp, u32, [&] { u32 r; asm("{ .reg .pred p; setp.ne.s32 p, %3, 0; selp.u32 %0, %1, %2, p; }" : "=r"(r) : "r"(a), "r"(b), "r"(static_cast<int>(c & 1))); return r; }())
@@ -421,6 +423,52 @@ extern "C" int cg_grid_run(const In* in, void* out) {
     u32* target = static_cast<u32*>(out);
     void* arguments[] = {&held, &target};
     return static_cast<int>(cudaLaunchCooperativeKernel((void*)cg_grid, dim3(4), dim3(64), arguments, 0, nullptr));
+}
+
+// ---- clusters and distributed shared memory
+#define CLUSTER_KERNEL(NAME, BLOCKS_IN_EACH, T, ...)                                                    \
+    __global__ void __cluster_dims__(BLOCKS_IN_EACH, 1, 1) NAME(In in, T* out) {                        \
+        auto cluster = cg::this_cluster();                                                              \
+        const int i = blockIdx.x * blockDim.x + threadIdx.x, t = threadIdx.x;                           \
+        const u32 a = in.a[i];                                                                          \
+        (void)t, (void)a;                                                                               \
+        __VA_ARGS__                                                                                     \
+    }                                                                                                   \
+    extern "C" int NAME##_run(const In* in, void* out) {                                                \
+        NAME<<<4, 64>>>(*in, static_cast<T*>(out));                                                     \
+        return static_cast<int>(cudaGetLastError());                                                    \
+    }
+CLUSTER_KERNEL(cluster_ranks, 2, u32, out[i] = cluster.block_rank() + 10 * cluster.num_blocks() + 100 * cluster.thread_rank() + 100000 * cluster.dim_blocks().x;)
+CLUSTER_KERNEL(cluster_exchange, 4, u32, __shared__ u32 s[64]; s[t] = a; cluster.sync(); out[i] = cluster.map_shared_rank(s, (cluster.block_rank() + 1) % 4)[63 - t]; cluster.sync();)
+CLUSTER_KERNEL(cluster_split_barrier, 2, u32, __shared__ u32 s[64]; s[t] = a; auto token = cluster.barrier_arrive(); const u32 own = in.b[i]; cluster.barrier_wait(static_cast<cg::cluster_group::arrival_token&&>(token)); out[i] = own ^ *cluster.map_shared_rank(&s[t], cluster.block_rank() ^ 1); cluster.sync();)
+CLUSTER_KERNEL(cluster_atomics, 4, u32, __shared__ u32 s; if (t == 0) s = 0; cluster.sync(); atomicAdd(cluster.map_shared_rank(&s, a % 4), 1u); cluster.sync(); out[i] = s;)
+CLUSTER_KERNEL(cluster_query, 4, u32, __shared__ u32 s[64]; s[t] = a; cluster.sync(); out[i] = cluster.query_shared_rank(cluster.map_shared_rank(s, t % 4)) + 10 * cluster.query_shared_rank(&s[t]); cluster.sync();)
+CLUSTER_KERNEL(cluster_ptx, 4, u32, __shared__ u32 s[64]; u32 rank; u32 remote; u32 got; asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank)); asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(static_cast<u32>(__cvta_generic_to_shared(&s[t]))), "r"((rank + 3) % 4)); cluster.sync(); asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(remote), "r"(a) : "memory"); asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); const u32 own = s[t]; asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(got) : "r"(remote) : "memory"); out[i] = own + (got == a ? 1u : 0u); cluster.sync();)
+__global__ void cluster_launch(In in, u32* out) {
+    extern __shared__ u32 s[];
+    auto cluster = cg::this_cluster();
+    const u32 block = blockIdx.x + gridDim.x * blockIdx.y, t = threadIdx.x, i = block * 64 + t;
+    s[t] = in.a[i];
+    cluster.sync();
+    const u32 rank = cluster.block_rank();
+    out[i] = cluster.map_shared_rank(s, rank ^ 3)[t] + rank;
+    cluster.sync();
+}
+extern "C" int cluster_launch_run(const In* in, void* out) {
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim.x = attribute.val.clusterDim.y = 2;
+    attribute.val.clusterDim.z = 1;
+    cudaLaunchConfig_t launch = {};
+    launch.gridDim = dim3(2, 2);
+    launch.blockDim = dim3(64);
+    launch.dynamicSmemBytes = 256;
+    launch.attrs = &attribute;
+    launch.numAttrs = 1;
+    int clusters = 0;
+    if (const cudaError_t error = cudaOccupancyMaxActiveClusters(&clusters, cluster_launch, &launch)) return static_cast<int>(error);
+    if (clusters < 1) return 1;
+    return static_cast<int>(cudaLaunchKernelEx(&launch, cluster_launch, *in, static_cast<u32*>(out)));
 }
 
 // ---- launches: in macros, templates, lambdas, case labels, function pointers, and the API's own form

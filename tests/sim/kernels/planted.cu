@@ -527,6 +527,165 @@ __global__ void tile_left_behind_clean(const float* in, float* out, int n) {
 }
 LAUNCHER(tile_left_behind_clean, 1, 32, 0)
 
+// ---- a cluster's barrier is missing before another block's shared memory is read
+__global__ void __cluster_dims__(2, 1, 1) missing_cluster_sync(const float* in, float* out, int n) {
+    __shared__ float s[64];
+    auto cluster = cg::this_cluster();
+    const int t = threadIdx.x;
+    s[t] = in[t];
+    __syncthreads();
+    out[blockIdx.x * 64 + t] = cluster.map_shared_rank(s, cluster.block_rank() ^ 1)[t];  // BUG race
+    cluster.sync();
+}
+LAUNCHER(missing_cluster_sync, 2, 64, 0)
+__global__ void __cluster_dims__(2, 1, 1) missing_cluster_sync_clean(const float* in, float* out, int n) {
+    __shared__ float s[64];
+    auto cluster = cg::this_cluster();
+    const int t = threadIdx.x;
+    s[t] = in[t];
+    cluster.sync();
+    out[blockIdx.x * 64 + t] = cluster.map_shared_rank(s, cluster.block_rank() ^ 1)[t];
+    cluster.sync();
+}
+LAUNCHER(missing_cluster_sync_clean, 2, 64, 0)
+
+// ---- written after the thread arrived at the cluster's barrier, read after it waited there
+__global__ void __cluster_dims__(2, 1, 1) write_after_arrive(const float* in, float* out, int n) {
+    __shared__ float s[64];
+    auto cluster = cg::this_cluster();
+    const int t = threadIdx.x;
+    auto token = cluster.barrier_arrive();
+    s[t] = in[t];
+    cluster.barrier_wait(static_cast<cg::cluster_group::arrival_token&&>(token));
+    out[blockIdx.x * 64 + t] = cluster.map_shared_rank(s, cluster.block_rank() ^ 1)[t];  // BUG race
+    cluster.sync();
+}
+LAUNCHER(write_after_arrive, 2, 64, 0)
+__global__ void __cluster_dims__(2, 1, 1) write_after_arrive_clean(const float* in, float* out, int n) {
+    __shared__ float s[64];
+    auto cluster = cg::this_cluster();
+    const int t = threadIdx.x;
+    s[t] = in[t];
+    auto token = cluster.barrier_arrive();
+    const float own = in[t];
+    cluster.barrier_wait(static_cast<cg::cluster_group::arrival_token&&>(token));
+    out[blockIdx.x * 64 + t] = cluster.map_shared_rank(s, cluster.block_rank() ^ 1)[t] + own;
+    cluster.sync();
+}
+LAUNCHER(write_after_arrive_clean, 2, 64, 0)
+
+// ---- a block's shared memory is read when the block may have ended
+__global__ void __cluster_dims__(2, 1, 1) block_has_ended(const float* in, float* out, int n) {
+    __shared__ float s[64];
+    auto cluster = cg::this_cluster();
+    const int t = threadIdx.x;
+    s[t] = in[t];
+    cluster.sync();
+    if (cluster.block_rank() == 0) return;
+    for (int i = 0; i < 100; ++i) __syncthreads();
+    out[t] = cluster.map_shared_rank(s, 0)[t];  // BUG out_of_bounds
+}
+LAUNCHER(block_has_ended, 2, 64, 0)
+__global__ void __cluster_dims__(2, 1, 1) block_has_ended_clean(const float* in, float* out, int n) {
+    __shared__ float s[64];
+    auto cluster = cg::this_cluster();
+    const int t = threadIdx.x;
+    s[t] = in[t];
+    cluster.sync();
+    if (cluster.block_rank() == 1) out[t] = cluster.map_shared_rank(s, 0)[t];
+    cluster.sync();
+}
+LAUNCHER(block_has_ended_clean, 2, 64, 0)
+
+// ---- a shuffle hands over a value, and orders nothing else
+__global__ void shuffle_is_no_barrier(const float* in, float* out, int n) {
+    __shared__ float s[32];
+    const int t = threadIdx.x;
+    s[t] = in[t];
+    const float v = __shfl_xor_sync(0xffffffffu, in[t], 1);
+    const unsigned all = __ballot_sync(0xffffffffu, v > 0);
+    out[t] = s[t ^ 1] + v + all;  // BUG race
+}
+LAUNCHER(shuffle_is_no_barrier, 1, 32, 0)
+__global__ void shuffle_is_no_barrier_clean(const float* in, float* out, int n) {
+    __shared__ float s[32];
+    const int t = threadIdx.x;
+    s[t] = in[t];
+    const float v = __shfl_xor_sync(0xffffffffu, in[t], 1);
+    __syncwarp();
+    out[t] = s[t ^ 1] + v;
+}
+LAUNCHER(shuffle_is_no_barrier_clean, 1, 32, 0)
+
+// ---- an atomic of block scope, from several blocks at one place
+__global__ void narrow_scope(const float* in, float* out, int n) {
+    if (threadIdx.x == 0) atomicAdd_block(&out[0], in[blockIdx.x]);  // BUG race
+}
+LAUNCHER(narrow_scope, 4, 32, 0)
+__global__ void narrow_scope_clean(const float* in, float* out, int n) {
+    atomicAdd_block(&out[blockIdx.x], in[threadIdx.x]);
+    if (threadIdx.x == 0) atomicAdd(&out[n - 1], in[blockIdx.x]);
+}
+LAUNCHER(narrow_scope_clean, 4, 32, 0)
+
+// ---- atomics of two sizes at one place
+__global__ void mixed_sizes(const float* in, float* out, int n) {
+    if (threadIdx.x % 32 == 0) {
+        if (blockIdx.x == 0)
+            atomicAdd(reinterpret_cast<unsigned long long*>(out), 1ull);
+        else
+            atomicAdd(reinterpret_cast<unsigned*>(out), 1u);  // BUG race
+    }
+}
+LAUNCHER(mixed_sizes, 2, 32, 0)
+__global__ void mixed_sizes_clean(const float* in, float* out, int n) {
+    if (threadIdx.x % 32 == 0) {
+        if (blockIdx.x == 0)
+            atomicAdd(reinterpret_cast<unsigned long long*>(out), 1ull);
+        else
+            atomicAdd(reinterpret_cast<unsigned*>(out) + 2, 1u);
+    }
+}
+LAUNCHER(mixed_sizes_clean, 2, 32, 0)
+
+// ---- a plain read decides whether to touch an atomic; a compare-and-swap would look again (its twin does)
+__global__ void read_before_atomic(const float* in, float* out, int n) {
+    int* most = reinterpret_cast<int*>(out);
+    const int mine = static_cast<int>(in[threadIdx.x]);
+    if (*most < mine)  // BUG race
+        atomicMax(most, mine);
+}
+LAUNCHER(read_before_atomic, 1, 64, 0)
+__global__ void read_before_atomic_clean(const float* in, float* out, int n) {
+    int* most = reinterpret_cast<int*>(out);
+    const int mine = static_cast<int>(in[threadIdx.x]);
+    int old = *most;
+    while (old < mine) {
+        const int seen = atomicCAS(most, old, mine);
+        if (seen == old) break;
+        old = seen;
+    }
+}
+LAUNCHER(read_before_atomic_clean, 1, 64, 0)
+
+// ---- one value from all threads is no finding; values that differ by thread are
+__global__ void values_differ(const float* in, float* out, int n) {
+    __shared__ int flag;
+    const int t = threadIdx.x;
+    if (in[t] > 0) flag = t;  // BUG race
+    __syncthreads();
+    out[t] = in[0] > 100 ? flag : 0;
+}
+LAUNCHER(values_differ, 1, 64, 0)
+__global__ void values_differ_clean(const float* in, float* out, int n) {
+    __shared__ int flag;
+    const int t = threadIdx.x;
+    if (in[t] > 0) flag = 1;
+    __syncthreads();
+    out[t] = flag;
+}
+LAUNCHER(values_differ_clean, 1, 64, 0)
+
 // For the tests: memory with exact bounds, and a call whose exceptions end here.
 extern "C" void* sim_test_allocate(size_t bytes) {
     void* p = nullptr;

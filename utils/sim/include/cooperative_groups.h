@@ -1,5 +1,5 @@
-// cooperative_groups for the simulator: thread block, tiles, coalesced threads, grid; reduce, scan and memcpy_async
-// too.
+// cooperative_groups for the simulator: thread block, tiles, coalesced threads, cluster, grid; reduce, scan and
+// memcpy_async too.
 #pragma once
 
 #include <sim/atomics.h>
@@ -22,7 +22,10 @@ inline unsigned nth_set(unsigned mask, unsigned n) {
 class grid_group {
   public:
     bool is_valid() const { return sim::grid_barrier_valid(); }
-    void sync(SIM_SITE) const { sim::grid_barrier(SIM_HERE); }
+    void sync(SIM_SITE) const {
+        sim::wide_arrive(sim::Wide::GRID, true, SIM_HERE);
+        sim::wide_wait(sim::Wide::GRID, SIM_HERE);
+    }
     static unsigned long long size() { return num_blocks() * (blockDim.x * blockDim.y * blockDim.z); }
     static unsigned long long num_threads() { return size(); }
     static unsigned long long num_blocks() {
@@ -40,6 +43,53 @@ class grid_group {
     static dim3 block_index() { return dim3(blockIdx.x, blockIdx.y, blockIdx.z); }
 };
 inline grid_group this_grid() {
+    return {};
+}
+
+// The blocks that run together and reach each other's shared memory; a launch without clusters has one block in each.
+class cluster_group {
+  public:
+    struct arrival_token {};
+    static void sync(SIM_SITE) {
+        sim::wide_arrive(sim::Wide::CLUSTER, true, SIM_HERE);
+        sim::wide_wait(sim::Wide::CLUSTER, SIM_HERE);
+    }
+    static arrival_token barrier_arrive(SIM_SITE) {
+        sim::wide_arrive(sim::Wide::CLUSTER, true, SIM_HERE);
+        return {};
+    }
+    static void barrier_wait(SIM_SITE) { sim::wide_wait(sim::Wide::CLUSTER, SIM_HERE); }
+    static void barrier_wait(arrival_token&&, SIM_SITE) { sim::wide_wait(sim::Wide::CLUSTER, SIM_HERE); }
+    static unsigned block_rank() { return sim::cluster_rank(); }
+    static unsigned num_blocks() {
+        const dim3 shape = sim::cluster_shape();
+        return shape.x * shape.y * shape.z;
+    }
+    static dim3 block_index() {
+        const uint3 place = sim::cluster_place();
+        return dim3(place.x, place.y, place.z);
+    }
+    static dim3 dim_blocks() { return sim::cluster_shape(); }
+    static unsigned threads_of_block() { return blockDim.x * blockDim.y * blockDim.z; }
+    static unsigned num_threads() { return num_blocks() * threads_of_block(); }
+    static unsigned size() { return num_threads(); }
+    static unsigned thread_rank() { return block_rank() * threads_of_block() + sim::block->current; }
+    static dim3 dim_threads() {
+        const dim3 shape = sim::cluster_shape();
+        return dim3(shape.x * blockDim.x, shape.y * blockDim.y, shape.z * blockDim.z);
+    }
+    static dim3 thread_index() {
+        const uint3 place = sim::cluster_place();
+        return dim3(place.x * blockDim.x + threadIdx.x, place.y * blockDim.y + threadIdx.y,
+                    place.z * blockDim.z + threadIdx.z);
+    }
+    template <class T>
+    static T* map_shared_rank(T* shared, int rank, SIM_SITE) {
+        return reinterpret_cast<T*>(sim::map_shared(shared, static_cast<unsigned>(rank), SIM_HERE));
+    }
+    static unsigned query_shared_rank(const void* shared) { return sim::shared_rank(shared); }
+};
+inline cluster_group this_cluster() {
     return {};
 }
 

@@ -21,6 +21,7 @@ cudaError_t function_attribute(const void* address, cudaFuncAttribute attribute,
         if (value < 0 || static_cast<size_t>(value) > SHARED_OPT_IN) return fail(cudaErrorInvalidValue);
         set_opt_in_shared(address, static_cast<size_t>(value));
     }
+    if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed) allow_non_portable_cluster(address, value != 0);
     return cudaSuccess;
 }
 
@@ -31,6 +32,35 @@ cudaError_t occupancy(int* blocks, int threads, size_t dynamic_shared) {
     const int by_shared = static_cast<int>(SHARED_PER_MULTIPROCESSOR / (dynamic_shared + 1024));
     *blocks = std::min({by_threads, by_shared, BLOCKS_PER_MULTIPROCESSOR});
     return cudaSuccess;
+}
+
+// As if any of the device's multiprocessors could share a cluster.
+cudaError_t active_clusters(int* clusters, const void* kernel, const cudaLaunchConfig_t* config) {
+    const Config c = config_of(config);
+    const u32 size = c.cluster.x * c.cluster.y * c.cluster.z;
+    int blocks = 0;
+    *clusters = 0;
+    if (size == 0 || size > most_blocks_in_cluster(kernel)) return fail(cudaErrorInvalidClusterSize);
+    const int threads = static_cast<int>(c.block.x * c.block.y * c.block.z);
+    if (const cudaError_t error = occupancy(&blocks, threads, c.shared)) return error;
+    *clusters = blocks * MULTIPROCESSORS / static_cast<int>(size);
+    return cudaSuccess;
+}
+
+cudaError_t largest_cluster(int* blocks, const void* kernel) {
+    *blocks = static_cast<int>(most_blocks_in_cluster(kernel));
+    return cudaSuccess;
+}
+
+Config config_of(const cudaLaunchConfig_t* config) {
+    Config c(config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream);
+    for (unsigned i = 0; i < config->numAttrs; ++i) {
+        const cudaLaunchAttribute& a = config->attrs[i];
+        if (a.id == cudaLaunchAttributeCooperative) c.cooperative = a.val.cooperative != 0;
+        if (a.id == cudaLaunchAttributeClusterDimension)
+            c.cluster = dim3(a.val.clusterDim.x, a.val.clusterDim.y, a.val.clusterDim.z);
+    }
+    return c;
 }
 
 struct Event {
@@ -79,6 +109,7 @@ int attribute_value(cudaDeviceAttr attribute) {
         case cudaDevAttrComputeCapabilityMinor:
             return 0;
         case cudaDevAttrCooperativeLaunch:
+        case cudaDevAttrClusterLaunch:
             return 1;
         case cudaDevAttrClockRate:
             return 1000000;
@@ -209,7 +240,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
     p->maxThreadsPerMultiProcessor = sim::THREADS_PER_MULTIPROCESSOR;
     p->maxBlocksPerMultiProcessor = sim::BLOCKS_PER_MULTIPROCESSOR;
     p->l2CacheSize = 50 * 1024 * 1024;
-    p->unifiedAddressing = p->managedMemory = p->cooperativeLaunch = 1;
+    p->unifiedAddressing = p->managedMemory = p->cooperativeLaunch = p->clusterLaunch = 1;
     return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
@@ -274,6 +305,8 @@ const char* cudaGetErrorName(cudaError_t error) {
             return "cudaErrorLaunchFailure";
         case cudaErrorCooperativeLaunchTooLarge:
             return "cudaErrorCooperativeLaunchTooLarge";
+        case cudaErrorInvalidClusterSize:
+            return "cudaErrorInvalidClusterSize";
         case cudaErrorNotSupported:
             return "cudaErrorNotSupported";
         default:
@@ -298,6 +331,8 @@ const char* cudaGetErrorString(cudaError_t error) {
             return "unspecified launch failure (simulated device)";
         case cudaErrorCooperativeLaunchTooLarge:
             return "too many blocks in cooperative launch (simulated device)";
+        case cudaErrorInvalidClusterSize:
+            return "cluster misconfiguration (simulated device)";
         case cudaErrorNotSupported:
             return "operation not supported (simulated device)";
         default:

@@ -14,6 +14,13 @@ namespace {
 
 struct sigaction old_segv, old_bus, old_fpe;
 
+// Whether an address is at the low end of a simulated thread's stack.
+bool at_stack_end(const char* at) {
+    for (const Fiber* fiber : worker->fibers)
+        if (at >= fiber->stack && at < fiber->stack + 8192) return true;
+    return false;
+}
+
 void on_fault(int number, siginfo_t* info, void* context) {
     if (!worker || !worker->inside || !block) {
         struct sigaction* old = number == SIGSEGV ? &old_segv : number == SIGBUS ? &old_bus : &old_fpe;
@@ -35,8 +42,7 @@ void on_fault(int number, siginfo_t* info, void* context) {
         std::snprintf(text, sizeof text, "misaligned or non-canonical address");
     } else {
         const char* at = static_cast<const char*>(info->si_addr);
-        const Fiber* fiber = worker->current;
-        if (fiber->stack && at >= fiber->stack && at < fiber->stack + 8192)
+        if (at_stack_end(at))
             std::snprintf(text, sizeof text, "stack overflow: the thread's local variables need more than %zu bytes",
                           settings.stack);
         else

@@ -42,11 +42,14 @@ BlockState* spare_block() {
 }
 
 void begin_block(BlockState* b, Launch* l, u64 linear) {
+    if (b->waited) forget_waits(b);
     b->launch = l;
     b->worker = worker;
     b->linear = linear;
     b->index = block_coordinates(l, linear);
-    b->next = b->ready = b->ready_head = b->spin = b->waited = b->finished = b->grid_waiting = b->spinning = 0;
+    b->next = b->current = b->ready_warps = b->later_warps = b->spin = b->finished = 0;
+    b->wide_waiting = b->asking = b->spinning = b->streak = b->cluster_rank = 0;
+    b->groups[0] = b->groups[1] = nullptr;
     b->count = l->threads;
     b->upcoming = uint3{0, 0, 0};
     b->status = Status::RUNNING;
@@ -73,28 +76,98 @@ void begin_block(BlockState* b, Launch* l, u64 linear) {
     if (used) std::memset(b->statics, 0xff, used);
     if (l->config.shared) std::memset(b->dynamic, 0xff, l->config.shared);
     race_block_begin(b);
-    for (const SharedSite* site : l->sites) race_shared_site(b, b->statics + site->offset, site->bytes, site);
+    bounds_block_begin(b);
+    for (const SharedSite* site : l->sites) bounds_shared_site(b, site);
 }
 
 void end_block(BlockState* b) {
-    if (b->status == Status::ABORTED) {
-        reset_fibers();
-        b->waited = 0;
-    }
+    if (b->status == Status::ABORTED) reset_fibers();
     worker->spare.push_back(b);
 }
 
-u64 place_of(Launch* l, u64 turn) {
+// Which block, or cluster, of `count` has the turn.
+u64 place_of(u64 count, u64 turn) {
     if (settings.order == Order::ASCENDING) return turn;
-    if (settings.order == Order::REVERSE) return l->blocks - 1 - turn;
+    if (settings.order == Order::REVERSE) return count - 1 - turn;
     // A fixed odd multiplier visits every residue once when it shares no factor with the count.
-    u64 step = (settings.seed * 2 + 1) * 0x9E3779B1ull % l->blocks;
+    u64 step = (settings.seed * 2 + 1) * 0x9E3779B1ull % count;
     auto gcd = [](u64 a, u64 c) {
         while (c) std::swap(a %= c, c);
         return a;
     };
-    while (step == 0 || gcd(step, l->blocks) != 1) step = (step + 1) % std::max<u64>(l->blocks, 2);
-    return (turn * step + settings.seed) % l->blocks;
+    while (step == 0 || gcd(step, count) != 1) step = (step + 1) % std::max<u64>(count, 2);
+    return (turn * step + settings.seed) % count;
+}
+
+// The blocks of a cluster or of a cooperative grid: all resident, on one OS thread, each as far as it gets in turn.
+void run_together(Launch* l, const std::vector<BlockState*>& blocks) {
+    for (bool done = false; !done && !l->aborted;) {
+        bool moved = false;
+        done = true;
+        for (BlockState* b : blocks) {
+            if (b->status == Status::DONE) continue;
+            done = false;
+            if (b->status == Status::WAITING && !b->ready_warps) continue;
+            moved = true;
+            enter_block(b);
+            if (b->status == Status::DONE) {
+                race_block_end(b);
+                bounds_block_end(b);
+            }
+            if (l->aborted) break;
+        }
+        if (!done && !moved) {
+            // Each waits for another. One that does says so.
+            for (BlockState* b : blocks)
+                if (b->status == Status::WAITING) {
+                    b->wide_waiting = 0;
+                    enter_block(b);
+                    break;
+                }
+        }
+    }
+    for (BlockState* b : blocks) {
+        if (l->aborted) b->status = Status::ABORTED;
+        end_block(b);
+    }
+}
+
+// The blocks of one cluster, by rank.
+void begin_cluster(Launch* l, u64 number, Group* group) {
+    const dim3 g = l->config.grid, c = l->config.cluster;
+    const u64 across = g.x / c.x, down = g.y / c.y;
+    const u64 x = number % across * c.x, y = number / across % down * c.y, z = number / (across * down) * c.z;
+    for (u32 rank = 0; rank < l->cluster; ++rank) {
+        BlockState* b = spare_block();
+        const u64 bx = x + rank % c.x, by = y + rank / c.x % c.y, bz = z + rank / (c.x * c.y);
+        begin_block(b, l, bx + g.x * (by + g.y * bz));
+        b->cluster_rank = rank;
+        b->groups[static_cast<u32>(Wide::CLUSTER)] = group;
+        group->blocks.push_back(b);
+        // Every exit counts from the start: the cluster's barrier waits for those that have not ended.
+        first_wait(b);
+    }
+    group->barrier.alive = l->cluster * l->threads;
+}
+
+void work_cooperative(Launch* l) {
+    Group grid;
+    std::deque<Group> clusters;
+    if (l->cluster > 1) {
+        for (u64 i = 0; i < l->units; ++i) {
+            begin_cluster(l, place_of(l->units, i), &clusters.emplace_back());
+            for (BlockState* b : clusters.back().blocks) grid.blocks.push_back(b);
+        }
+    } else {
+        for (u64 i = 0; i < l->units; ++i) {
+            grid.blocks.push_back(spare_block());
+            begin_block(grid.blocks.back(), l, place_of(l->units, i));
+            first_wait(grid.blocks.back());
+        }
+    }
+    for (BlockState* b : grid.blocks) b->groups[static_cast<u32>(Wide::GRID)] = &grid;
+    grid.barrier.alive = static_cast<u32>(l->blocks) * l->threads;
+    run_together(l, grid.blocks);
 }
 
 // Runs blocks of the launch until none is left. Blocks that spin for others are kept and taken up again in turn.
@@ -103,12 +176,18 @@ void work(Launch* l) {
     bool more = true;
     while (!l->aborted.load(std::memory_order_relaxed)) {
         if (more) {
-            const u64 first = l->next_block.fetch_add(l->chunk);
-            if (first >= l->blocks) more = false;
-            for (u64 turn = first; turn < std::min(first + l->chunk, l->blocks); ++turn) {
+            const u64 first = l->next_unit.fetch_add(l->chunk);
+            if (first >= l->units) more = false;
+            for (u64 turn = first; turn < std::min(first + l->chunk, l->units); ++turn) {
                 if (l->aborted.load(std::memory_order_relaxed)) break;
+                if (l->cluster > 1) {
+                    Group group;
+                    begin_cluster(l, place_of(l->units, turn), &group);
+                    run_together(l, group.blocks);
+                    continue;
+                }
                 BlockState* b = spare_block();
-                begin_block(b, l, place_of(l, turn));
+                begin_block(b, l, place_of(l->units, turn));
                 enter_block(b);
                 if (b->status == Status::SPINNING)
                     resident.push_back(b);
@@ -148,41 +227,6 @@ void work(Launch* l) {
     }
 }
 
-// A cooperative grid: every block is resident, on one OS thread, and they meet at the grid's barrier.
-void work_cooperative(Launch* l) {
-    std::vector<BlockState*> blocks;
-    for (u64 i = 0; i < l->blocks; ++i) {
-        blocks.push_back(spare_block());
-        begin_block(blocks.back(), l, place_of(l, i));
-    }
-    size_t done = 0;
-    while (done < blocks.size() && !l->aborted) {
-        size_t at_grid = 0;
-        done = 0;
-        for (BlockState* b : blocks) {
-            if (l->aborted) break;
-            if (b->status == Status::RUNNING || b->status == Status::SPINNING) enter_block(b);
-            done += b->status == Status::DONE;
-            at_grid += b->status == Status::GRID;
-        }
-        if (l->aborted || at_grid + done < blocks.size() || !at_grid) continue;
-        if (SIM_MODE == 2) race_join_grid();
-        for (BlockState* b : blocks) {
-            if (b->status != Status::GRID) continue;
-            for (u32 id = 0; id < b->count; ++id)
-                if (b->threads[id].wait == Wait::GRID && !(b->warps[id >> 5].exited >> (id & 31) & 1))
-                    make_ready(b, id);
-            b->grid_waiting = 0;
-            b->status = Status::RUNNING;
-        }
-    }
-    const bool aborted = l->aborted;
-    for (BlockState* b : blocks) {
-        if (aborted) b->status = Status::ABORTED;
-        end_block(b);
-    }
-}
-
 // ---- OS threads ----------------------------------------------------------------------------------------------------
 
 struct Pool {
@@ -201,12 +245,11 @@ constexpr size_t SIGNAL_STACK = 64 * 1024;
 void prepare_os_thread() {
     if (worker) return;
     worker = new Worker;
-    worker->current = &worker->main;
 #if SIM_MODE == 1
     pthread_attr_t attributes;
     pthread_getattr_np(pthread_self(), &attributes);
     void* stack;
-    pthread_attr_getstack(&attributes, &stack, &worker->main.bytes);
+    pthread_attr_getstack(&attributes, &stack, &worker->main_bytes);
     worker->main.stack = static_cast<char*>(stack);
     pthread_attr_destroy(&attributes);
 #endif
@@ -264,7 +307,8 @@ void read_environment() {
     settings.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     if (const char* text = std::getenv("KERNEL_WORKBENCH_SIM_THREADS")) settings.threads = std::max(1, std::atoi(text));
     if (const char* text = std::getenv("KERNEL_WORKBENCH_SIM_STACK_KB"))
-        settings.stack = static_cast<size_t>(std::max(64, std::atoi(text))) * 1024;
+        // Powers of two only: fibers.cpp.
+        while (settings.stack < static_cast<size_t>(std::atoi(text)) * 1024) settings.stack *= 2;
 }
 
 std::mutex one_launch;
@@ -273,47 +317,66 @@ std::mutex one_launch;
 
 // ---- the launch ----------------------------------------------------------------------------------------------------
 
-void launch(const Kernel& kernel, const Config& config) {
+namespace {
+
+// Runs the grid once; false when it must begin again, with the cluster that the kernel asks for.
+bool run_grid(const Kernel& kernel, Config& config) {
     static std::atomic<u32> generations{0};
-    if (block) unsupported("a launch from inside a kernel (dynamic parallelism)", kernel.file, kernel.line);
-    std::unique_lock<std::mutex> hold(one_launch);
-    read_environment();
-    record_launch(kernel);
-    if (!within_limits(kernel, config)) return;
     Launch l{kernel, config};
     l.threads = config.block.x * config.block.y * config.block.z;
     l.blocks = u64(config.grid.x) * config.grid.y * config.grid.z;
+    l.cluster = config.cluster.x * config.cluster.y * config.cluster.z;
+    l.units = l.blocks / l.cluster;
     l.generation = ++generations;
-    prepare_os_thread();
-    catch_faults();
-    const uint3 was_thread = threadIdx, was_block = blockIdx;
-    const dim3 was_dim = blockDim, was_grid = gridDim;
     blockDim = config.block;
     gridDim = config.grid;
-    if (SIM_MODE == 2) race_launch_begin(&l);
+    race_launch_begin();
     if (config.cooperative) {
         work_cooperative(&l);
     } else {
         const u64 total = l.blocks * l.threads;
         int helpers = SIM_MODE == 0 && settings.order == Order::ASCENDING ? settings.threads - 1 : 0;
         if (total < 8192) helpers = 0;
-        helpers = static_cast<int>(std::min<u64>(static_cast<u64>(helpers), l.blocks - 1));
-        l.chunk =
-            std::max<u64>(1, std::min<u64>(l.blocks / (static_cast<u64>(helpers + 1) * 16), 65536 / l.threads + 1));
+        helpers = static_cast<int>(std::min<u64>(static_cast<u64>(helpers), l.units - 1));
+        l.chunk = std::max<u64>(
+            1, std::min<u64>(l.units / (static_cast<u64>(helpers + 1) * 16), 65536 / (l.threads * l.cluster) + 1));
         if (helpers)
             run_parallel(&l, helpers);
         else
             work(&l);
     }
-    if (SIM_MODE == 2) race_launch_end();
-    threadIdx = was_thread;
-    blockIdx = was_block;
-    blockDim = was_dim;
-    gridDim = was_grid;
+    race_launch_end();
+    if (l.restart) {
+        config.cluster = l.wanted_cluster;
+        return false;
+    }
     if (l.aborted) {
         sticky_error = last_error = cudaErrorLaunchFailure;
         throw std::runtime_error(last_fatal);
     }
+    return true;
+}
+
+struct Builtins {
+    uint3 thread = threadIdx, index = blockIdx;
+    dim3 dim = blockDim, grid = gridDim;
+    ~Builtins() { threadIdx = thread, blockIdx = index, blockDim = dim, gridDim = grid; }
+};
+
+}  // namespace
+
+void launch(const Kernel& kernel, const Config& asked) {
+    if (block) unsupported("a launch from inside a kernel (dynamic parallelism)", kernel.file, kernel.line);
+    std::unique_lock<std::mutex> hold(one_launch);
+    read_environment();
+    record_launch(kernel);
+    Config config = asked;
+    prepare_os_thread();
+    catch_faults();
+    const Builtins before;
+    do {
+        if (!within_limits(kernel, config)) return;
+    } while (!run_grid(kernel, config));
 }
 
 }  // namespace sim

@@ -1,6 +1,7 @@
 // Launches beyond the device's limits are refused as a device refuses them, and reported.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "state.h"
 
@@ -13,7 +14,23 @@ std::map<const void*, size_t>& opt_ins() {
     return table;
 }
 
+std::set<const void*>& non_portable() {
+    static std::set<const void*> kernels;
+    return kernels;
+}
+
 }  // namespace
+
+void allow_non_portable_cluster(const void* address, bool yes) {
+    if (yes)
+        non_portable().insert(address);
+    else
+        non_portable().erase(address);
+}
+
+u32 most_blocks_in_cluster(const void* address) {
+    return (address ? non_portable().count(address) != 0 : !non_portable().empty()) ? 16 : 8;
+}
 
 void set_opt_in_shared(const void* address, size_t bytes) {
     opt_ins()[address] = bytes;
@@ -65,6 +82,16 @@ bool within_limits(const Kernel& kernel, const Config& c) {
                           std::to_string(std::max(SHARED_DEFAULT, opt_in_shared(kernel.address))) +
                           " this kernel may have (cudaFuncSetAttribute raises it to at most 232448)",
                       cudaErrorInvalidValue);
+    const u64 cluster = u64(c.cluster.x) * c.cluster.y * c.cluster.z;
+    if (cluster == 0 || cluster > most_blocks_in_cluster(kernel.address))
+        return refuse(kernel,
+                      "a cluster " + size(c.cluster) + " has more than " +
+                          std::to_string(most_blocks_in_cluster(kernel.address)) +
+                          " blocks (8 are portable; cudaFuncAttributeNonPortableClusterSizeAllowed raises it to 16)",
+                      cudaErrorInvalidClusterSize);
+    if (c.grid.x % c.cluster.x || c.grid.y % c.cluster.y || c.grid.z % c.cluster.z)
+        return refuse(kernel, "grid " + size(c.grid) + " is not a whole number of clusters " + size(c.cluster),
+                      cudaErrorInvalidClusterSize);
     return true;
 }
 

@@ -1,52 +1,43 @@
 // The checker of race mode: every access of a kernel to device or shared memory is announced here (sanitizer.cpp).
 //
-// Bounds: a byte of shadow per 8 bytes of the heap (heap.cpp). Initialisation: a byte per byte of shared memory.
 // Races, by happens-before: per 4 bytes a list of records of who accessed them. What is ordered:
 //   - the accesses of one thread;
 //   - across a barrier of the whole block: the block's epoch;
 //   - across __syncwarp, for the lanes that took part: each thread knows, per lane of its warp, a clock;
 //   - across a barrier of some threads: the same, per thread of the block, kept only where such barriers are used;
-//   - across blocks: by a grid barrier, or when one block's thread fenced and then touched an atomic that a thread of
-//   the
-//     other block touched later (then everything the first block did so far counts as seen: generous, so that the
-//     correct kernels that wait for their last block are not accused).
-// Shuffles and votes order nothing, as CUDA says. Atomics do not race with atomics.
+//   - across a barrier of the cluster: a count of its barriers; what a thread does between arriving and waiting is
+//   after;
+//   - across blocks else: by a grid barrier, or when one block's thread fenced and then touched an atomic that a thread
+//     of the other block touched later (then everything the first block did so far counts as seen, and no fence is
+//     asked of the reader: generous, so that the correct kernels that wait for their last block are not accused).
+// Shuffles and votes order nothing, as CUDA says. Atomics do not race with each other where PTX calls them morally
+// strong: of one size, and both with a scope that holds the other thread.
 #include <link.h>
-#include <cstring>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <set>
 #include <tuple>
 #include <unordered_map>
 
-#include <sys/mman.h>
-
 #include "heap.h"
-#include "state.h"
+#include "shadow.h"
+
+#if SIM_MODE == 2
 
 namespace sim {
-
-#if SIM_MODE != 2
-
-void race_launch_begin(Launch*) {}
-void race_launch_end() {}
-void race_join_warp(BlockState*, u32, u32) {}
-void race_join_block(BlockState*) {}
-void race_join_some(BlockState*, const std::vector<u16>&) {}
-void race_join_grid() {}
-
-#else
 
 namespace {
 
 constexpr u32 MOST_RECORDS = 96;  // per 4 bytes; more readers than that are forgotten, never invented
 
 struct Record {
-    u32 block, epoch, lanes, clock, release, next;
+    u32 block, epoch, lanes, clock, wide, release, next;
     const void* pc;
-    u8 warp, kind, bytes;
+    u8 warp, kind, bytes, size;  // bytes: of these 4; size: of the whole access
 };
 
 struct Cell {
@@ -77,29 +68,30 @@ struct Pool {
     }
 };
 
-struct SharedArray {
-    char* start;
-    u32 bytes;
-    const SharedSite* site;
+struct Visit {
+    u32 release, thread;
+    const void* pc;
 };
+
+}  // namespace
 
 struct RaceBlock {
     u32 stamp = 0, linear = 0, epoch = 1, release = 0;
-    std::vector<u32> clock;              // per thread
-    std::vector<u32> know;               // per thread: 32 lanes of its warp
-    std::vector<std::vector<u32> > far;  // per thread, empty unless barriers of some threads are used
-    std::vector<u8> fenced;              // per thread
-    std::unordered_map<u32, u32> known;  // per other block: its releases that this one has seen
-    std::vector<u8> initialised;         // per byte of the arena
-    std::vector<SharedArray> arrays;
-    Pool pool;
-    u32 used = 0;
+    u32 wide = 0;                           // barriers of its cluster so far
+    std::vector<u32> clock;                 // per thread
+    std::vector<u32> know;                  // per thread: 32 lanes of its warp
+    std::vector<std::vector<u32> > far;     // per thread, empty unless barriers of some threads are used
+    std::vector<u8> fenced;                 // per thread
+    std::unordered_map<u32, u32> known;     // per other block: its releases that this one has seen
+    Pool pool;                              // records of its shared memory
+    std::unordered_map<u32, Visit> visits;  // per other block: the last access it made to this one's shared memory
 };
+
+namespace {
 
 Cell* cells = nullptr;
 Pool global_pool;
 u32 stamps = 0, launch_stamp = 0;
-std::unordered_map<BlockState*, RaceBlock> states;
 std::unordered_map<const void*, std::unordered_map<u32, u32> > synchronisers;
 
 // The module's own data, where `__device__` variables are: races are looked for there too, bounds are not known.
@@ -145,17 +137,26 @@ void settle_pending() {
     if (std::memcmp(pending.address, pending.before, pending.bytes) != 0) add_report(std::move(pending.report));
 }
 
-inline bool in_arena(const BlockState* b, const char* p) {
-    return static_cast<size_t>(p - b->arena) < 2 * SHARED_PER_MULTIPROCESSOR + 64 * 1024;
+// A thread that has come to its cluster's barrier and not yet waited there: what it does is after the barrier.
+u32 ahead(const BlockState* b, u32 me) {
+    if (!b->groups[static_cast<u32>(Wide::CLUSTER)]) return 0;
+    return b->wide[static_cast<u32>(Wide::CLUSTER)][me >> 5].arrived >> (me & 31) & 1;
 }
 
-bool ordered(const Record& r, const BlockState* b, const RaceBlock& s, u32 me) {
+// Whether two accesses of which one writes are a race unless something orders them.
+bool conflict(const Record& r, const RaceBlock& s, u32 bytes, int kind) {
+    if ((kind & 3) == READ && (r.kind & 3) == READ) return false;
+    if ((kind & 3) != ATOMIC || (r.kind & 3) != ATOMIC) return true;
+    if (kind & r.kind & LOAD) return false;
+    return r.size != bytes || (r.block != s.linear && ((kind | r.kind) & BLOCK));
+}
+
+bool ordered(const Record& r, const RaceBlock& s, u32 me) {
     if (r.block != s.linear) {
         auto seen = s.known.find(r.block);
         return seen != s.known.end() && seen->second > r.release;
     }
-    if (r.epoch < s.epoch) return true;
-    (void)b;
+    if (r.epoch < s.epoch || r.wide < s.wide) return true;
     u32 lanes = r.lanes;
     if (r.warp == me >> 5) {
         lanes &= ~(1u << (me & 31));
@@ -173,13 +174,9 @@ bool ordered(const Record& r, const BlockState* b, const RaceBlock& s, u32 me) {
     return lanes == 0;
 }
 
-const char* word(u8 kind) {
-    return kind == READ ? "read" : kind == WRITE ? "write" : "atomic";
-}
-
 // A plain read before a compare-and-swap loop is how CUDA's guide writes such loops: a read that conflicts with an
-// atomic is told only if the reader makes no atomic access at the same place afterwards. The same line need not reach
-// the atomic in every thread: such loops end early where there is nothing to change.
+// atomic is told only if the reader makes no compare-and-swap at the same place afterwards. The same line need not
+// reach it in every thread: such loops end early where there is nothing to change.
 struct Doubt {
     Report report;
     const void* read_at;
@@ -199,29 +196,29 @@ void tell_doubtful_reads(u32 linear) {
     }
 }
 
-void report_race(const Record& r, const BlockState* b, const RaceBlock& s, u32 me, const char* address, u32 bytes,
-                 Access kind, const void* pc, bool in_shared, size_t word_at) {
+void report_race(const Record& r, const BlockState* b, const BlockState* owner, u32 me, const char* address, u32 bytes,
+                 int kind, const void* pc, size_t word_at) {
+    const u32 mine = static_cast<u32>(b->linear);
     u32 lanes = r.lanes;
-    if (r.block == s.linear && r.warp == me >> 5) lanes &= ~(1u << (me & 31));
+    if (r.block == mine && r.warp == me >> 5) lanes &= ~(1u << (me & 31));
     const u32 other = r.warp * 32u + static_cast<u32>(lanes ? __builtin_ctz(lanes) : 0);
-    std::string where = in_shared ? "shared memory" : "device memory";
-    if (in_shared)
-        for (const SharedArray& a : s.arrays)
-            if (address >= a.start && address < a.start + a.bytes && a.site)
-                where = std::string("shared array `") + a.site->name + "`";
+    const std::string where = owner ? array_name(owner, address) : "device memory";
+    std::string why;
+    if ((kind & 3) == ATOMIC && (r.kind & 3) == ATOMIC)
+        why = r.size != bytes ? " (atomics of different sizes)" : " (an atomic with block scope, from another block)";
     Report report = report_here("race",
-                                std::string(word(static_cast<u8>(kind))) + " of " + where +
-                                    " that is not ordered with another thread's " + word(r.kind),
+                                std::string(access_word(kind)) + " of " + where +
+                                    " that is not ordered with another thread's " + access_word(r.kind) + why,
                                 {nullptr, 0, pc});
     report.has_other = true;
     report.other = {nullptr, 0, r.pc};
     report.other_block = block_coordinates(b->launch, r.block);
     report.other_thread = thread_coordinates(b, other);
-    if (kind == READ && r.kind == ATOMIC) {
-        reads_in_doubt.emplace(std::make_tuple(s.linear, me, word_at), Doubt{std::move(report), pc});
+    if (kind == READ && (r.kind & 3) == ATOMIC) {
+        reads_in_doubt.emplace(std::make_tuple(mine, me, word_at), Doubt{std::move(report), pc});
         return;
     }
-    if (kind == ATOMIC && r.kind == READ) {
+    if ((kind & 3) == ATOMIC && r.kind == READ) {
         reads_in_doubt.emplace(std::make_tuple(r.block, other, word_at), Doubt{std::move(report), r.pc});
         return;
     }
@@ -237,89 +234,10 @@ void report_race(const Record& r, const BlockState* b, const RaceBlock& s, u32 m
     add_report(std::move(report));
 }
 
-void check_bounds(BlockState* b, RaceBlock& s, const char* p, u32 bytes, Access kind, const void* pc) {
-    const size_t at = static_cast<size_t>(p - heap_base);
-    for (size_t byte = at; byte < at + bytes;) {
-        const u32 valid = heap_valid[byte / 8], inside = static_cast<u32>(byte % 8);
-        if (valid <= inside) {
-            std::string text = std::string(word(static_cast<u8>(kind))) + " of " + std::to_string(bytes) + " byte" +
-                               (bytes == 1 ? "" : "s");
-            if (in_arena(b, p)) {
-                const SharedArray* nearest = nullptr;
-                long best = 1 << 30;
-                for (const SharedArray& a : s.arrays) {
-                    const long distance = p >= a.start + a.bytes ? p - (a.start + a.bytes)
-                                          : p < a.start          ? a.start - p
-                                                                 : 0;
-                    if (distance < best) best = distance, nearest = &a;
-                }
-                if (nearest) {
-                    const std::string name = nearest->site
-                                                 ? std::string("the shared array `") + nearest->site->name + "`"
-                                                 : std::string("dynamic shared memory");
-                    text += p < nearest->start ? " " + std::to_string(best) + " bytes before "
-                            : p < nearest->start + nearest->bytes
-                                ? " across the end of "
-                                : " " + std::to_string(best) + " bytes after the end of ";
-                    text += name + " of " + std::to_string(nearest->bytes) + " bytes";
-                } else {
-                    text += " outside every shared array of the kernel";
-                }
-            } else {
-                const char* start;
-                size_t size;
-                bool freed;
-                if (find_allocation(p, &start, &size, &freed)) {
-                    if (freed)
-                        text += " in memory that was freed (" + std::to_string(size) + " bytes)";
-                    else if (p < start)
-                        text += ", " + std::to_string(start - p) + " bytes before an allocation of " +
-                                std::to_string(size) + " bytes";
-                    else if (p < start + size)
-                        text += " across the end of an allocation of " + std::to_string(size) + " bytes";
-                    else
-                        text += ", " + std::to_string(p - (start + size)) +
-                                " bytes after the end of an allocation of " + std::to_string(size) + " bytes";
-                } else {
-                    text += " outside every allocation";
-                }
-            }
-            add_report(report_here("out_of_bounds", text, {nullptr, 0, pc}));
-            return;
-        }
-        byte = byte / 8 * 8 + 8;
-    }
-}
-
-void check_initialised(RaceBlock& s, BlockState* b, const char* p, u32 bytes, Access kind, const void* pc) {
-    const size_t at = static_cast<size_t>(p - b->arena);
-    u8* flags = s.initialised.data() + at;
-    if (at + bytes > s.initialised.size()) return;
-    if (kind != WRITE) {
-        for (u32 i = 0; i < bytes; ++i) {
-            if (flags[i]) continue;
-            std::string name = "dynamic shared memory";
-            for (const SharedArray& a : s.arrays)
-                if (p >= a.start && p < a.start + a.bytes && a.site)
-                    name = std::string("the shared array `") + a.site->name + "`";
-            if (heap_valid[static_cast<size_t>(p - heap_base) / 8])
-                add_report(report_here("uninitialised_shared",
-                                       std::string(word(static_cast<u8>(kind))) + " of " + name +
-                                           " before any thread of the block wrote there",
-                                       {nullptr, 0, pc}));
-            break;
-        }
-    }
-    if (kind != READ) {
-        std::memset(flags, 1, bytes);
-        const u32 end = static_cast<u32>(at + bytes);
-        if (end > s.used) s.used = end;
-    }
-}
-
-void check_race(BlockState* b, RaceBlock& s, const char* p, u32 bytes, Access kind, const void* pc, bool in_shared) {
-    const u32 me = b->current, stamp = in_shared ? s.stamp : launch_stamp;
-    Pool& pool = in_shared ? s.pool : global_pool;
+void check_race(BlockState* b, const BlockState* owner, const char* p, u32 bytes, int kind, const void* pc) {
+    RaceBlock& s = *b->race;
+    const u32 me = b->current, stamp = owner ? owner->race->stamp : launch_stamp, after = ahead(b, me);
+    Pool& pool = owner ? owner->race->pool : global_pool;
     const bool variable = in_variables(p);
     const size_t first = static_cast<size_t>(p - (variable ? variables_start : heap_base)), last = first + bytes;
     bool reported = false;
@@ -327,7 +245,7 @@ void check_race(BlockState* b, RaceBlock& s, const char* p, u32 bytes, Access ki
         u8 mask = 0;
         for (u32 i = 0; i < 4; ++i)
             if (word_at * 4 + i >= first && word_at * 4 + i < last) mask |= static_cast<u8>(1u << i);
-        if (kind == ATOMIC && !reads_in_doubt.empty())
+        if ((kind & CAS) == CAS && !reads_in_doubt.empty())
             reads_in_doubt.erase({s.linear, me, word_at + (variable ? HEAP_BYTES : 0)});
         Cell& cell = variable ? variable_cells[word_at] : cells[word_at];
         if (cell.stamp != stamp) cell.stamp = stamp, cell.head = 0;
@@ -337,9 +255,9 @@ void check_race(BlockState* b, RaceBlock& s, const char* p, u32 bytes, Access ki
             const u32 index = *link;
             Record& r = pool.records[index];
             ++count;
-            if (kind == ATOMIC && r.kind == READ && r.block == s.linear && r.warp == me >> 5 &&
+            if ((kind & CAS) == CAS && r.kind == READ && r.block == s.linear && r.warp == me >> 5 &&
                 (r.lanes >> (me & 31) & 1)) {
-                // This thread's own read led to this atomic.
+                // This thread's own read led to this compare-and-swap.
                 loop_reads.insert(r.pc);
                 r.lanes &= ~(1u << (me & 31));
                 if (!r.lanes) {
@@ -350,10 +268,10 @@ void check_race(BlockState* b, RaceBlock& s, const char* p, u32 bytes, Access ki
             }
             if (r.bytes & mask) {
                 const bool own = r.block == s.linear && r.warp == me >> 5 && r.lanes == 1u << (me & 31);
-                const bool before = own || ordered(r, b, s, me);
-                if (!before && !reported && (kind != READ || r.kind != READ) && !(kind == ATOMIC && r.kind == ATOMIC)) {
+                const bool before = own || ordered(r, s, me);
+                if (!before && !reported && conflict(r, s, bytes, kind)) {
                     reported = true;
-                    report_race(r, b, s, me, p, bytes, kind, pc, in_shared, word_at + (variable ? HEAP_BYTES : 0));
+                    report_race(r, b, owner, me, p, bytes, kind, pc, word_at + (variable ? HEAP_BYTES : 0));
                 }
                 // What is before this access, and covered by it, need not be kept: whoever is after this is after that.
                 if (before && (r.bytes & ~mask) == 0 && (kind == WRITE || kind == r.kind)) {
@@ -363,7 +281,7 @@ void check_race(BlockState* b, RaceBlock& s, const char* p, u32 bytes, Access ki
                 }
             }
             if (r.block == s.linear && r.warp == me >> 5 && r.epoch == s.epoch && r.clock == s.clock[me] &&
-                r.kind == kind && r.bytes == mask && r.pc == pc)
+                r.wide == s.wide + after && r.kind == kind && r.bytes == mask && r.size == bytes && r.pc == pc)
                 same = index;
             link = &pool.records[index].next;
         }
@@ -372,8 +290,18 @@ void check_race(BlockState* b, RaceBlock& s, const char* p, u32 bytes, Access ki
         } else if (count < MOST_RECORDS) {
             const u32 index = pool.take();
             Record& r = pool.records[index];
-            r = Record{s.linear, s.epoch, 1u << (me & 31),          s.clock[me],           s.release,
-                       0,        pc,      static_cast<u8>(me >> 5), static_cast<u8>(kind), mask};
+            r = Record{s.linear,
+                       s.epoch,
+                       1u << (me & 31),
+                       s.clock[me],
+                       s.wide + after,
+                       s.release + after,
+                       0,
+                       pc,
+                       static_cast<u8>(me >> 5),
+                       static_cast<u8>(kind),
+                       mask,
+                       static_cast<u8>(std::min(bytes, 255u))};
             r.next = cell.head;
             cell.head = index;
         }
@@ -413,30 +341,36 @@ void announce(const void* address, u32 bytes, Access kind, const void* pc) {
     busy = true;
     settle_pending();
     BlockState* b = here();
-    RaceBlock& s = states[b];
-    const bool in_shared = !variable && in_arena(b, p);
-    if (!variable) check_bounds(b, s, p, bytes, kind, pc);
-    if (in_shared) check_initialised(s, b, p, bytes, kind, pc);
-    const bool synchronises = kind == ATOMIC && !in_shared;
-    if (synchronises) acquire(s, address);
-    check_race(b, s, p, bytes, kind, pc, in_shared);
-    if (synchronises) release(s, address, b->current);
+    BlockState* owner = variable ? nullptr : owner_of_shared(b, p);
+    if (!variable) check_bounds(owner, p, bytes, kind, pc);
+    if (owner) check_initialised(owner, p, bytes, kind, pc);
+    // Between the threads of one block, atomics in its own memory are not how they wait for each other.
+    const bool synchronises = (kind & 3) == ATOMIC && (!owner || b->launch->cluster > 1);
+    if (synchronises) acquire(*b->race, address);
+    check_race(b, owner, p, bytes, kind, pc);
+    if (owner && owner != b)
+        owner->race->visits[b->race->linear] = {b->race->release + ahead(b, b->current), b->current, pc};
+    if (synchronises) release(*b->race, address, b->current);
     busy = false;
 }
 
-// A volatile access of device memory is how threads of different blocks talk; of shared memory it is a plain one.
+// A volatile access is how threads of different blocks talk. In one block's shared memory it is a plain one: to PTX it
+// is no data race, but nothing orders it, and code that relies on it dates from when a warp ran in step.
 void announce_volatile(const void* address, u32 bytes, bool write, const void* pc) {
     if (!block) return;
-    const bool in_shared = in_heap(address) && in_arena(here(), static_cast<const char*>(address));
-    announce(address, bytes, in_shared ? (write ? WRITE : READ) : ATOMIC, pc);
+    BlockState* b = here();
+    const bool plain = in_heap(address) && owner_of_shared(b, address) && b->launch->cluster == 1;
+    const int strong = write ? ATOMIC : ATOMIC | LOAD;
+    // Others get their turn first: what the access sees must be what was seen here.
     breathe();
+    announce(address, bytes, plain ? (write ? WRITE : READ) : static_cast<Access>(strong), pc);
 }
 
 void fence_device() {
-    if (block) states[here()].fenced[block->current] = 1;
+    if (block) here()->race->fenced[block->current] = 1;
 }
 
-void race_launch_begin(Launch*) {
+void race_launch_begin() {
     if (!heap_base) device_free(device_allocate(1));
     if (!cells) {
         const size_t room = HEAP_BYTES / 4 * sizeof(Cell);
@@ -455,32 +389,45 @@ void race_launch_begin(Launch*) {
 void race_block_begin(BlockState* b) {
     settle_pending();
     busy = false;
-    RaceBlock& s = states[b];
+    if (!b->race) b->race = new RaceBlock;
+    RaceBlock& s = *b->race;
     const u32 n = b->launch->threads, warps = (n + 31) / 32 * 32;
     s.stamp = ++stamps;
     s.linear = static_cast<u32>(b->linear);
     s.epoch = 1;
-    s.release = 0;
+    s.release = s.wide = 0;
     s.clock.assign(n, 1);
     s.know.assign(warps * 32, 0);
     s.far.clear();
     s.fenced.assign(n, 0);
     s.known.clear();
     s.pool.clear();
-    if (s.initialised.empty()) s.initialised.resize(2 * SHARED_PER_MULTIPROCESSOR + 64 * 1024);
-    std::memset(s.initialised.data(), 0, s.used);
-    s.used = 0;
-    for (const SharedArray& a : s.arrays) forbid_region(a.start, a.bytes);
-    s.arrays.clear();
-    if (b->launch->config.shared) {
-        s.arrays.push_back({b->dynamic, static_cast<u32>(b->launch->config.shared), nullptr});
-        allow_region(b->dynamic, b->launch->config.shared);
+    s.visits.clear();
+}
+
+// A block of a cluster has ended: whoever reached into its shared memory must have done so before that for certain.
+void race_block_end(BlockState* b) {
+    for (const auto& [other, visit] : b->race->visits) {
+        const auto seen = b->race->known.find(other);
+        if (seen != b->race->known.end() && seen->second > visit.release) continue;
+        Report report;
+        report.kind = "out_of_bounds";
+        report.kernel = b->launch->kernel.name;
+        report.launched = {b->launch->kernel.file, b->launch->kernel.line};
+        report.message =
+            "an access to the shared memory of a block of the cluster that may have ended: no barrier of "
+            "the cluster comes between the access and the block's end";
+        report.place = {nullptr, 0, visit.pc};
+        report.has_thread = true;
+        report.block = block_coordinates(b->launch, other);
+        report.thread = thread_coordinates(b, visit.thread);
+        add_report(std::move(report));
     }
 }
 
 void race_join_warp(BlockState* b, u32 warp, u32 lanes) {
     settle_pending();
-    RaceBlock& s = states[b];
+    RaceBlock& s = *b->race;
     u32 joined[32] = {};
     for (u32 left = lanes; left; left &= left - 1) {
         const u32 id = warp * 32 + static_cast<u32>(__builtin_ctz(left));
@@ -493,15 +440,14 @@ void race_join_warp(BlockState* b, u32 warp, u32 lanes) {
         ++s.clock[id];
     }
     if (s.far.empty()) return;
-    std::vector<u16> members;
-    for (u32 left = lanes; left; left &= left - 1)
-        members.push_back(static_cast<u16>(warp * 32 + static_cast<u32>(__builtin_ctz(left))));
+    u32 members[32] = {};
+    members[warp] = lanes;
     race_join_some(b, members);
 }
 
 void race_join_block(BlockState* b) {
     settle_pending();
-    RaceBlock& s = states[b];
+    RaceBlock& s = *b->race;
     tell_doubtful_reads(s.linear);
     ++s.epoch;
     std::fill(s.clock.begin(), s.clock.end(), 1);
@@ -509,13 +455,17 @@ void race_join_block(BlockState* b) {
     s.far.clear();
 }
 
-void race_join_some(BlockState* b, const std::vector<u16>& members) {
+void race_join_some(BlockState* b, const u32 (&members)[32]) {
     settle_pending();
-    RaceBlock& s = states[b];
+    RaceBlock& s = *b->race;
     const size_t n = s.clock.size(), room = (n + 31) / 32 * 32;
     if (s.far.empty()) s.far.resize(n);
     std::vector<u32> joined(room, 0);
-    for (u16 id : members) {
+    const auto each = [&](auto&& what) {
+        for (u32 w = 0; w < 32; ++w)
+            for (u32 left = members[w]; left; left &= left - 1) what(w * 32 + static_cast<u32>(__builtin_ctz(left)));
+    };
+    each([&](u32 id) {
         joined[id] = std::max(joined[id], s.clock[id]);
         for (u32 l = 0; l < 32; ++l) {
             u32& there = joined[(id & ~31u) + l];
@@ -523,24 +473,37 @@ void race_join_some(BlockState* b, const std::vector<u16>& members) {
         }
         if (!s.far[id].empty())
             for (size_t i = 0; i < room; ++i) joined[i] = std::max(joined[i], s.far[id][i]);
-    }
-    for (u16 id : members) {
+    });
+    each([&](u32 id) {
         s.far[id] = joined;
         for (u32 l = 0; l < 32; ++l) s.know[id * 32u + l] = std::max(s.know[id * 32u + l], joined[(id & ~31u) + l]);
         ++s.clock[id];
-    }
+    });
 }
 
-void race_join_grid() {
+void race_join_wide(const Group& group, Wide which) {
     settle_pending();
-    launch_stamp = ++stamps;
-    global_pool.clear();
-    for (auto& [b, s] : states) {
-        ++s.epoch;
-        std::fill(s.clock.begin(), s.clock.end(), 1);
-        std::fill(s.know.begin(), s.know.end(), 0);
-        s.far.clear();
+    if (which == Wide::GRID) {
+        // Everything before is ordered with everything after: nothing of it need be kept.
+        launch_stamp = ++stamps;
+        global_pool.clear();
     }
+    for (BlockState* b : group.blocks) {
+        RaceBlock& s = *b->race;
+        tell_doubtful_reads(s.linear);
+        ++s.wide;
+        ++s.release;
+        if (which == Wide::CLUSTER) continue;
+        s.stamp = ++stamps;
+        s.pool.clear();
+    }
+    if (which == Wide::GRID) return;
+    std::unordered_map<u32, u32> known;
+    for (BlockState* b : group.blocks) {
+        known[b->race->linear] = b->race->release;
+        for (const auto& [other, seen] : b->race->known) known[other] = std::max(known[other], seen);
+    }
+    for (BlockState* b : group.blocks) b->race->known = known;
 }
 
 void race_launch_end() {
@@ -549,27 +512,6 @@ void race_launch_end() {
     reads_in_doubt.clear();
 }
 
-#endif
-
-#if SIM_MODE == 2
-void race_shared_site(BlockState* b, char* start, u32 bytes, const SharedSite* site) {
-    RaceBlock& s = states[b];
-    s.arrays.push_back({start, bytes, site});
-    allow_region(start, bytes);
-}
-#elif SIM_MODE == 1
-void race_shared_site(BlockState* b, char* start, u32 bytes, const SharedSite*) {
-    (void)b;
-    allow_region(start, bytes);
-}
-// Only the block's own arrays may be touched, each exactly.
-void race_block_begin(BlockState* b) {
-    forbid_region(b->arena, 2 * SHARED_PER_MULTIPROCESSOR + 64 * 1024);
-    if (b->launch->config.shared) allow_region(b->dynamic, b->launch->config.shared);
-}
-#else
-void race_shared_site(BlockState*, char*, u32, const SharedSite*) {}
-void race_block_begin(BlockState*) {}
-#endif
-
 }  // namespace sim
+
+#endif

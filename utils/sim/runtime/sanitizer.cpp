@@ -97,7 +97,7 @@ HIDDEN void __tsan_vptr_read(void**) {}
 // The compiler's atomics in user code and in inlined headers: performed, and announced as atomic.
 #define ATOMICS(BITS, T)                                                                                   \
     HIDDEN T __tsan_atomic##BITS##_load(const volatile T* p, int) {                                        \
-        sim::announce(const_cast<const T*>(p), sizeof(T), sim::ATOMIC, PC);                                \
+        sim::announce(const_cast<const T*>(p), sizeof(T), sim::Access(sim::ATOMIC | sim::LOAD), PC);       \
         return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                       \
     }                                                                                                      \
     HIDDEN void __tsan_atomic##BITS##_store(volatile T* p, T v, int) {                                     \
@@ -129,11 +129,11 @@ HIDDEN void __tsan_vptr_read(void**) {}
         return __atomic_fetch_xor(p, v, __ATOMIC_SEQ_CST);                                                 \
     }                                                                                                      \
     HIDDEN bool __tsan_atomic##BITS##_compare_exchange_strong(volatile T* p, T* expected, T v, int, int) { \
-        sim::announce(const_cast<const T*>(p), sizeof(T), sim::ATOMIC, PC);                                \
+        sim::announce(const_cast<const T*>(p), sizeof(T), sim::CAS, PC);                                   \
         return __atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);     \
     }                                                                                                      \
     HIDDEN bool __tsan_atomic##BITS##_compare_exchange_weak(volatile T* p, T* expected, T v, int, int) {   \
-        sim::announce(const_cast<const T*>(p), sizeof(T), sim::ATOMIC, PC);                                \
+        sim::announce(const_cast<const T*>(p), sizeof(T), sim::CAS, PC);                                   \
         return __atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);     \
     }
 ATOMICS(8, unsigned char)

@@ -28,7 +28,12 @@ void place_shared(SharedSite& site) {
         __atomic_store_n(&site.generation, l->generation, __ATOMIC_RELEASE);
         if (SIM_MODE) l->sites.push_back(&site);
     }
-    if (SIM_MODE) race_shared_site(b, b->statics + site.offset, site.bytes, &site);
+    if (!SIM_MODE) return;
+    // The others of a cluster may use this block's array, and this block theirs, before they have come to it
+    // themselves.
+    const Group* cluster = b->groups[static_cast<u32>(Wide::CLUSTER)];
+    const std::vector<BlockState*> blocks = cluster ? cluster->blocks : std::vector<BlockState*>{b};
+    for (BlockState* each : blocks) bounds_shared_site(each, &site);
 }
 
 // ---- deferred copies -----------------------------------------------------------------------------------------------

@@ -19,48 +19,16 @@ constexpr size_t SHARED_PER_MULTIPROCESSOR = 228 * 1024;
 constexpr size_t SHARED_DEFAULT = 48 * 1024;
 constexpr size_t SHARED_OPT_IN = 227 * 1024;
 
+// One block's shared memory: static arrays from its start, dynamic memory behind them.
+constexpr size_t DYNAMIC_AT = SHARED_PER_MULTIPROCESSOR + 32 * 1024;
+constexpr size_t ARENA_BYTES = 2 * SHARED_PER_MULTIPROCESSOR + 64 * 1024;
+
+// A stack, and at its top this; every stack is aligned to its size, a power of two (fibers.cpp).
 struct Fiber {
-    void* sp = nullptr;
-    char* stack = nullptr;
-    size_t bytes = 0;
+    Context context;
+    char* stack = nullptr;  // the lowest byte
     Fiber* next_free = nullptr;
-    u32 number = 0;
-    bool busy = false;
     void* fake_stack = nullptr;  // AddressSanitizer's
-};
-
-struct Thread {
-    Fiber* fiber;
-    const char* file;
-    int line;
-    u32 mask;  // of the warp operation, or the id of the barrier
-    Wait wait;
-};
-
-struct WarpOp {
-    u32 mask = 0;
-    u32 arrived = 0;
-    u32 phase = 0;
-    WarpKind kind = WarpKind::SYNC;
-    Slot slot[2];
-};
-
-struct Warp {
-    u32 exists = 0, exited = 0;
-    u32 active_result = 0;
-    std::vector<WarpOp*> ops;  // pending first; reused
-};
-
-struct Barrier {
-    u32 arrived = 0, expected = 0, phase = 0;
-    bool whole = true;
-    u32 count = 0;  // how many brought true
-    std::vector<u16> waiting;
-    const char* file = nullptr;
-    int line = 0;
-    u32 first = 0;
-    BarrierResult result[2];
-    std::vector<u16> members;  // who arrived (checking modes)
 };
 
 struct AsyncCopy {
@@ -77,7 +45,24 @@ struct AsyncQueue {
     u32 group = 0;
 };
 
-enum class Status : u8 { RUNNING, DONE, GRID, SPINNING, ABORTED };
+enum class Status : u8 { RUNNING, DONE, WAITING, SPINNING, ABORTED };  // WAITING: for other blocks
+
+// A barrier over several blocks, and where each of a block's threads stands in it.
+struct WideBarrier {
+    u32 arrived = 0, alive = 0;
+    bool ordering = true;
+};
+struct WideLanes {
+    u32 arrived = 0;  // lanes that came to the barrier that is not complete yet
+    u32 owed = 0;     // lanes that came and have not waited for it yet
+    u32 waiting = 0;
+};
+
+// Blocks that run together: those of a cluster, or of a cooperative grid.
+struct Group {
+    std::vector<BlockState*> blocks;  // by rank
+    WideBarrier barrier;
+};
 
 struct BlockState : Block {
     Launch* launch = nullptr;
@@ -86,19 +71,23 @@ struct BlockState : Block {
     u64 linear = 0;
     Status status = Status::RUNNING;
     u32 finished = 0;
-    u32 grid_waiting = 0;
-    u32 spinning = 0;  // yields since anything else happened
+    u32 wide_waiting = 0;  // threads that wait for other blocks
+    u32 asking = 0;        // threads that ask which lanes are with them
+    u32 later_warps = 0;   // warps with lanes that spin
+    u32 spinning = 0;      // yields since anything else happened
+    u32 streak = 0;        // waits completed since the others last had a turn
     u64 random = 0;
     bool exit_reported = false;
     bool force_start = false;  // start a thread although others are ready
-    u32 ready_head = 0;
-    std::array<u16, 2 * MAX_THREADS> ready_ring;
-    std::array<Thread, MAX_THREADS> threads;
+    Group* groups[2] = {};     // by Wide
+    u32 cluster_rank = 0;
     std::array<u16, MAX_THREADS> order;
-    std::array<Warp, 32> warps;
-    std::array<Barrier, 16> bars;
+    std::array<WideLanes, 32> wide[2];
+    std::array<std::vector<WarpOp*>, 32> ops;  // of each warp, all masks; reused
     std::vector<AsyncQueue> async;
     char* arena = nullptr;
+    struct SharedShadow* shadow = nullptr;  // race mode
+    struct RaceBlock* race = nullptr;
 };
 
 struct Launch {
@@ -106,22 +95,25 @@ struct Launch {
     Config config;
     u64 blocks = 0;
     u32 threads = 0;
+    u32 cluster = 1;  // blocks in each
+    u64 units = 0;    // clusters, or blocks where there are none
     u32 generation = 0;
-    std::atomic<u64> next_block{0};
+    std::atomic<u64> next_unit{0};  // of blocks, or clusters
     std::atomic<bool> aborted{false};
     std::atomic<u32> statics_used{0};
     u64 chunk = 1;
-    std::vector<SharedSite*> sites;  // placed so far (checking modes)
+    std::vector<SharedSite*> sites;    // placed so far (checking modes)
+    std::atomic<bool> restart{false};  // with the cluster that the kernel itself asks for
+    dim3 wanted_cluster;
 };
 
 struct Worker {
-    Fiber main;
-    Fiber* current = nullptr;
+    Fiber main;  // of the OS thread itself
+    size_t main_bytes = 0;
     Fiber* free = nullptr;
     std::vector<Fiber*> fibers;
     std::vector<BlockState*> spare;
     bool inside = false;  // simulated code is running on this OS thread
-    u64 context_switches = 0;
 };
 
 extern __thread Worker* worker SIM_TLS;
@@ -142,9 +134,15 @@ inline BlockState* here() {
     return block ? block->state : nullptr;
 }
 
-inline void make_ready(BlockState* b, u32 id) {
-    b->ready_ring[(b->ready_head + b->ready) & (2 * MAX_THREADS - 1)] = static_cast<u16>(id);
-    ++b->ready;
+inline void make_ready(BlockState* b, u32 warp, u32 lanes) {
+    b->warps[warp].ready |= lanes;
+    b->ready_warps |= 1u << warp;
+}
+inline u32 warp_count(const BlockState* b) {
+    return (b->count + 31) / 32;
+}
+inline bool has_ended(const BlockState* b, u32 id) {
+    return b->warps[id >> 5].exited >> (id & 31) & 1;
 }
 
 // A number below n by the block's own generator.
@@ -176,21 +174,39 @@ extern std::string last_fatal;
 
 void record_launch(const Kernel& kernel);
 
+// ---- fibers.cpp
+Fiber* take_fiber();
+void give_fiber(Fiber* fiber);
+Fiber* fiber_here();
+void reset_fibers();
+void go(Context* from, Context* to);  // switch_context, told to AddressSanitizer
+
 // ---- scheduler.cpp
 [[noreturn]] void abandon();
 void enter_block(BlockState* b);  // returns when the block is done, waits for others, or is abandoned
-void reset_fibers();
+void first_wait(BlockState* b);
+void forget_waits(BlockState* b);
+void wait_here(BlockState* b, Wait kind, u32 mask, const char* file, int line);
+void let_others_run(BlockState* b);
+void run_thread_to_its_end();  // what a fibre runs, over and over
+
+// ---- waits.cpp, wide.cpp
+void after_exit(BlockState* b, u32 id);
+void after_exit_wide(BlockState* b);
+BlockState* owner_of_shared(BlockState* b, const void* address);  // of b's cluster; null where it is no shared memory
+
+// ---- stuck.cpp
+bool release_converged(BlockState* b);
+[[noreturn]] void stuck(BlockState* b);  // nobody can move: says so and abandons
 
 // ---- faults.cpp, limits.cpp, grid.cpp
 void catch_faults();
 bool within_limits(const Kernel& kernel, const Config& config);
 void set_opt_in_shared(const void* address, size_t bytes);
 size_t opt_in_shared(const void* address);
+void allow_non_portable_cluster(const void* address, bool yes);
+u32 most_blocks_in_cluster(const void* address);
 extern cudaError_t sticky_error, last_error;
-
-// One block's shared memory: static arrays from its start, dynamic memory behind them.
-constexpr size_t DYNAMIC_AT = SHARED_PER_MULTIPROCESSOR + 32 * 1024;
-constexpr size_t ARENA_BYTES = 2 * SHARED_PER_MULTIPROCESSOR + 64 * 1024;
 
 // ---- heap.cpp: simulated device memory
 void* device_allocate(size_t bytes);
@@ -198,14 +214,34 @@ void device_free(void* pointer);
 char* shared_arena(size_t bytes);
 bool find_allocation(const void* address, const char** start, size_t* bytes, bool* freed);
 
-// ---- race.cpp; empty functions outside race mode
-void race_launch_begin(Launch* launch);
+// ---- bounds.cpp, race.cpp
+#if SIM_MODE != 0
+void bounds_block_begin(BlockState* b);
+void bounds_shared_site(BlockState* b, const SharedSite* site);
+void bounds_block_end(BlockState* b);
+#else
+inline void bounds_block_begin(BlockState*) {}
+inline void bounds_shared_site(BlockState*, const SharedSite*) {}
+inline void bounds_block_end(BlockState*) {}
+#endif
+#if SIM_MODE == 2
+void race_launch_begin();
 void race_launch_end();
 void race_block_begin(BlockState* b);
-void race_shared_site(BlockState* b, char* start, u32 bytes, const SharedSite* site);
+void race_block_end(BlockState* b);
 void race_join_warp(BlockState* b, u32 warp, u32 lanes);
 void race_join_block(BlockState* b);
-void race_join_some(BlockState* b, const std::vector<u16>& members);
-void race_join_grid();
+void race_join_some(BlockState* b, const u32 (&members)[32]);
+void race_join_wide(const Group& group, Wide which);
+#else
+inline void race_launch_begin() {}
+inline void race_launch_end() {}
+inline void race_block_begin(BlockState*) {}
+inline void race_block_end(BlockState*) {}
+inline void race_join_warp(BlockState*, u32, u32) {}
+inline void race_join_block(BlockState*) {}
+inline void race_join_some(BlockState*, const u32 (&)[32]) {}
+inline void race_join_wide(const Group&, Wide) {}
+#endif
 
 }  // namespace sim

@@ -7,6 +7,9 @@ namespace sim {
 void set_opt_in_shared(const void* address, size_t bytes);
 cudaError_t function_attribute(const void* address, cudaFuncAttribute attribute, int value);
 cudaError_t occupancy(int* blocks, int threads, size_t dynamic_shared);
+cudaError_t active_clusters(int* clusters, const void* kernel, const cudaLaunchConfig_t* config);
+cudaError_t largest_cluster(int* blocks, const void* kernel);
+Config config_of(const cudaLaunchConfig_t* config);
 
 template <class... P>
 cudaError_t launch_pointers(void (*kernel)(P...), dim3 grid, dim3 block, void** arguments, size_t shared,
@@ -40,19 +43,10 @@ cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(P...), dim3 grid, dim3 bl
 
 template <class... P, class... A>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...), A&&... arguments) {
-    bool cooperative = false;
-    for (unsigned i = 0; i < config->numAttrs; ++i) {
-        const cudaLaunchAttribute& a = config->attrs[i];
-        if (a.id == cudaLaunchAttributeCooperative) cooperative = a.val.cooperative != 0;
-        if (a.id == cudaLaunchAttributeClusterDimension &&
-            a.val.clusterDim.x * a.val.clusterDim.y * a.val.clusterDim.z > 1)
-            sim::unsupported("a launch with thread block clusters", __builtin_FILE(), __builtin_LINE());
-    }
     std::tuple<std::decay_t<P>...> held(std::forward<A>(arguments)...);
     auto body = [&] { std::apply(kernel, held); };
-    sim::Config c(config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream);
-    c.cooperative = cooperative;
-    sim::launch_body("kernel", __builtin_FILE(), __builtin_LINE(), reinterpret_cast<const void*>(kernel), c, body);
+    sim::launch_body("kernel", __builtin_FILE(), __builtin_LINE(), reinterpret_cast<const void*>(kernel),
+                     sim::config_of(config), body);
     return cudaPeekAtLastError();
 }
 
@@ -90,6 +84,15 @@ cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, T, size_t 
     cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, 0);
     *grid = per * count;
     return error;
+}
+
+template <class T>
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, T* kernel, const cudaLaunchConfig_t* config) {
+    return sim::active_clusters(clusters, reinterpret_cast<const void*>(kernel), config);
+}
+template <class T>
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int* blocks, T* kernel, const cudaLaunchConfig_t*) {
+    return sim::largest_cluster(blocks, reinterpret_cast<const void*>(kernel));
 }
 
 template <class T>

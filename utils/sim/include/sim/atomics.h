@@ -28,14 +28,15 @@ struct Word<8> {
 
 // In race mode the raw functions are not inlined, so their return address is the user's line.
 //
-// Replaces *address by change(*address) atomically; returns the old value.
-template <class T, class F>
+// Replaces *address by change(*address) atomically; returns the old value. Others get their turn before the access is
+// announced: what it sees must be what the checker saw.
+template <int KIND = ATOMIC, class T, class F>
 SIM_RAW T atomic_update(T* address, F change) {
     using W = typename Word<sizeof(T)>::type;
-#if SIM_MODE == 2
-    announce(address, sizeof(T), ATOMIC, __builtin_return_address(0));
-#endif
     breathe();
+#if SIM_MODE == 2
+    announce(address, sizeof(T), static_cast<Access>(KIND), __builtin_return_address(0));
+#endif
     W* word = reinterpret_cast<W*>(address);
     W old = __atomic_load_n(word, __ATOMIC_RELAXED);
     for (;;) {
@@ -52,10 +53,10 @@ SIM_RAW T atomic_update(T* address, F change) {
 template <class T>
 SIM_RAW T atomic_load(const T* address) {
     using W = typename Word<sizeof(T)>::type;
-#if SIM_MODE == 2
-    announce(address, sizeof(T), ATOMIC, __builtin_return_address(0));
-#endif
     breathe();
+#if SIM_MODE == 2
+    announce(address, sizeof(T), static_cast<Access>(ATOMIC | LOAD), __builtin_return_address(0));
+#endif
     const W word = __atomic_load_n(reinterpret_cast<const W*>(address), __ATOMIC_ACQUIRE);
     T value;
     __builtin_memcpy(static_cast<void*>(&value), &word, sizeof(T));
@@ -74,15 +75,15 @@ SIM_RAW void atomic_store(T* address, T value) {
 
 }  // namespace sim
 
-#define SIM_ATOMIC(NAME, T, EXPRESSION)                                                   \
-    inline __attribute__((always_inline)) T NAME(T* address, T operand) {                 \
-        return sim::atomic_update(address, [operand](T old) -> T { return EXPRESSION; }); \
-    }                                                                                     \
-    inline __attribute__((always_inline)) T NAME##_block(T* address, T operand) {         \
-        return NAME(address, operand);                                                    \
-    }                                                                                     \
-    inline __attribute__((always_inline)) T NAME##_system(T* address, T operand) {        \
-        return NAME(address, operand);                                                    \
+#define SIM_ATOMIC(NAME, T, EXPRESSION)                                                                             \
+    SIM_INLINE T NAME(T* address, T operand) {                                                                      \
+        return sim::atomic_update(address, [operand](T old) -> T { return EXPRESSION; });                           \
+    }                                                                                                               \
+    SIM_INLINE T NAME##_block(T* address, T operand) {                                                              \
+        return sim::atomic_update<sim::ATOMIC | sim::BLOCK>(address, [operand](T old) -> T { return EXPRESSION; }); \
+    }                                                                                                               \
+    SIM_INLINE T NAME##_system(T* address, T operand) {                                                             \
+        return NAME(address, operand);                                                                              \
     }
 
 SIM_ATOMIC(atomicAdd, int, static_cast<int>(static_cast<unsigned>(old) + static_cast<unsigned>(operand)))
@@ -117,15 +118,22 @@ SIM_ATOMIC(atomicXor, unsigned, old ^ operand)
 SIM_ATOMIC(atomicXor, unsigned long long, old ^ operand)
 #undef SIM_ATOMIC
 
-#define SIM_CAS(T)                                                                                                 \
-    inline __attribute__((always_inline)) T atomicCAS(T* address, T compare, T value) {                            \
-        return sim::atomic_update(address, [compare, value](T old) -> T { return old == compare ? value : old; }); \
-    }                                                                                                              \
-    inline T atomicCAS_block(T* address, T compare, T value) {                                                     \
-        return atomicCAS(address, compare, value);                                                                 \
-    }                                                                                                              \
-    inline T atomicCAS_system(T* address, T compare, T value) {                                                    \
-        return atomicCAS(address, compare, value);                                                                 \
+namespace sim {
+template <int KIND, class T>
+SIM_INLINE T compare_and_swap(T* address, T compare, T value) {
+    return atomic_update<KIND>(address, [compare, value](T old) -> T { return old == compare ? value : old; });
+}
+}  // namespace sim
+
+#define SIM_CAS(T)                                                                    \
+    SIM_INLINE T atomicCAS(T* address, T compare, T value) {                          \
+        return sim::compare_and_swap<sim::CAS>(address, compare, value);              \
+    }                                                                                 \
+    SIM_INLINE T atomicCAS_block(T* address, T compare, T value) {                    \
+        return sim::compare_and_swap<sim::CAS | sim::BLOCK>(address, compare, value); \
+    }                                                                                 \
+    SIM_INLINE T atomicCAS_system(T* address, T compare, T value) {                   \
+        return atomicCAS(address, compare, value);                                    \
     }
 SIM_CAS(int)
 SIM_CAS(unsigned)

@@ -3,9 +3,13 @@
 // A CUDA thread is a plain function call on the fibre that runs its block's loop. Only when it first waits (barrier,
 // warp operation) does the loop go on, with the next thread, on another fibre. A block never leaves its OS thread, so
 // everything about "here" is a thread-local that costs one instruction to reach.
+//
+// The common waits are made in line (warp.h): a lane that is neither the first nor the last of its warp to arrive
+// leaves its value and goes straight to the next lane that may go on. All else is the scheduler's (runtime/).
 #pragma once
 
 #include <cuda_runtime_api.h>
+#include <sim/switch.h>
 #include <vector_functions.h>
 
 #include <cstddef>
@@ -26,6 +30,7 @@
 #define SIM_RAW
 #endif
 
+#define SIM_INLINE inline __attribute__((always_inline))
 #define SIM_TLS __attribute__((tls_model("initial-exec")))
 #define SIM_SITE const char *sim_file = __builtin_FILE(), int sim_line = __builtin_LINE()
 #define SIM_HERE sim_file, sim_line
@@ -50,20 +55,74 @@ struct Worker;
 struct Fiber;
 struct BlockState;
 
-// The part of a block that the inlined fast path touches; the scheduler's own state follows it.
+enum class Wait : u8 { NONE, WARP, BARRIER, ACTIVE, CLUSTER, GRID, SPIN };
+enum class WarpKind : u8 { SYNC, SHUFFLE, VOTE, MATCH, REDUCE, MATRIX };
+
+// A thread that waits, and for what.
+struct Thread {
+    Context context;
+    const char* file;
+    int line;
+    u32 mask;  // of the warp operation, or the id of the barrier
+    Wait wait;
+};
+
+// What the lanes of a warp operation brought. Stays valid until the same lanes complete two more operations.
+struct Slot {
+    u64 value[32];
+    u32 bits;   // lanes whose value is not zero
+    u32 lanes;  // lanes that took part
+};
+
+struct WarpOp {
+    u32 mask = 0;
+    u32 arrived = 0;
+    u32 need = 0;  // lanes that must arrive
+    u32 phase = 0;
+    WarpKind kind = WarpKind::SYNC;
+    Slot slot[2];
+};
+
+struct Warp {
+    u32 ready = 0;  // lanes that may go on after a wait
+    u32 later = 0;  // lanes that spin: they go on when nobody else can
+    u32 exists = 0, exited = 0;
+    WarpOp* op = nullptr;  // the last one used
+};
+
+struct BarrierResult {
+    u32 count, all, any;
+};
+
+struct Barrier {
+    u32 arrived = 0, need = 0, phase = 0;
+    u32 count = 0;  // how many brought true
+    bool whole = true;
+    const char* file = nullptr;
+    int line = 0;
+    u32 first = 0;
+    u32 waiting[32] = {};  // lanes of each warp
+    u32 members[32] = {};  // those that only arrived included
+    BarrierResult result[2];
+};
+
+// The part of a block that the inlined code touches; the scheduler's own state follows it.
 struct Block {
-    u32 next = 0;      // how many threads have started
-    u32 count = 0;     // threads of the block
-    u32 current = 0;   // linear index of the running thread
-    u32 ready = 0;     // threads that may go on after a wait
-    u32 spin = 0;      // atomics in a row by the running thread
-    u32 slow = 0;      // the order is not ascending, or the launch is being abandoned
-    u32 waited = 0;    // some thread of this block has waited: exits must be counted
-    uint3 upcoming{};  // threadIdx of the next thread to start
+    u32 next = 0;         // how many threads have started
+    u32 count = 0;        // threads of the block
+    u32 current = 0;      // linear index of the running thread
+    u32 ready_warps = 0;  // warps that may have ready lanes
+    u32 spin = 0;         // atomics in a row by the running thread
+    u32 slow = 0;         // the order is not ascending
+    u32 waited = 0;       // some thread of this block has waited: exits must be counted
+    uint3 upcoming{};     // threadIdx of the next thread to start
     char* statics = nullptr;
     char* dynamic = nullptr;
     u32 generation = 0;  // of the launch
     BlockState* state = nullptr;
+    Warp warps[32];
+    Barrier barriers[16];
+    Thread threads[MAX_THREADS];
 };
 
 extern __thread Block* block SIM_TLS;  // null outside a kernel
@@ -72,8 +131,8 @@ bool take_slow(Block* b);
 void finish_slow(Block* b);
 
 // Starts the next thread of the block; false when there is something better to do on this fibre.
-inline __attribute__((always_inline)) bool take(Block* b) {
-    if (__builtin_expect((b->ready | b->slow) != 0 || b->next >= b->count, 0)) return take_slow(b);
+SIM_INLINE bool take(Block* b) {
+    if (__builtin_expect((b->ready_warps | b->slow) != 0 || b->next >= b->count, 0)) return take_slow(b);
     b->current = b->next++;
     b->spin = 0;
     threadIdx = b->upcoming;
@@ -101,7 +160,7 @@ struct SharedSite {
 
 void place_shared(SharedSite& site);
 
-inline __attribute__((always_inline)) void* shared(SharedSite& site) {
+SIM_INLINE void* shared(SharedSite& site) {
     if (__builtin_expect(__atomic_load_n(&site.generation, __ATOMIC_ACQUIRE) != block->generation, 0))
         place_shared(site);
     return block->statics + site.offset;
@@ -113,28 +172,28 @@ inline void* dynamic_shared() {
 
 // ---- waiting -------------------------------------------------------------------------------------------------------
 
-enum class Wait : u8 { NONE, WARP, BARRIER, ACTIVE, GRID, SPIN };
-enum class WarpKind : u8 { SYNC, SHUFFLE, VOTE, MATCH, REDUCE, MATRIX };
+// The scheduler's half of what warp.h does in line.
+const Slot& exchange_slow(u32 mask, u64 value, WarpKind kind, const char* file, int line);
+const BarrierResult& barrier_slow(u32 id, u32 expected, bool value, bool wait, bool whole, const char* file, int line);
 
-// What the lanes of a warp operation brought. Stays valid until the same lanes complete two more operations.
-struct Slot {
-    u64 value[32];
-    u32 bits;   // lanes whose value is not zero
-    u32 lanes;  // lanes that took part
-};
-
-const Slot& exchange(u32 mask, u64 value, WarpKind kind, const char* file, int line);
-// For values wider than 8 bytes: each lane leaves a pointer to what it brought; the others may read it until `exchange`
-// is called again with the same mask.
 u32 active_lanes(const char* file, int line);
-
-struct BarrierResult {
-    u32 count, all, any;
-};
-BarrierResult barrier(u32 id, u32 expected, bool value, bool wait, bool whole, const char* file, int line);
-void grid_barrier(const char* file, int line);
-bool grid_barrier_valid();
 void yield_spin();
+
+// Barriers over the blocks of a cluster or a grid.
+enum class Wide : u8 { CLUSTER, GRID };
+void wide_arrive(Wide which, bool ordering, const char* file, int line);
+void wide_wait(Wide which, const char* file, int line);
+bool grid_barrier_valid();
+
+// The block's place in its cluster, and the shared memory of the cluster's blocks.
+u32 cluster_rank();
+uint3 cluster_place();
+dim3 cluster_shape();
+char* map_shared(const void* shared, u32 rank, const char* file, int line);
+u32 map_shared_address(u32 address, u32 rank, const char* file, int line);
+char* cluster_pointer(u64 address, const char* file, int line);
+u32 shared_rank(const void* address);
+void kernel_cluster(u32 x, u32 y, u32 z, const char* file, int line);
 
 inline u32 lane_id() {
     return block->current & 31u;
@@ -168,7 +227,8 @@ inline void launch_bounds(u32 most, SIM_SITE) {
 
 // ---- accesses announced to the checker -----------------------------------------------------------------------------
 
-enum Access : int { READ = 0, WRITE = 1, ATOMIC = 2 };
+// An atomic may also be a compare-and-swap, a load only, or one of block scope.
+enum Access : int { READ = 0, WRITE = 1, ATOMIC = 2, CAS = ATOMIC | 4, BLOCK = 8, LOAD = 16 };
 #if SIM_MODE == 2
 void announce(const void* address, u32 bytes, Access kind, const void* pc);
 void fence_device();
@@ -188,6 +248,7 @@ struct Config {
     size_t shared = 0;
     cudaStream_t stream = nullptr;
     bool cooperative = false;
+    dim3 cluster{1, 1, 1};
     Config(dim3 g, dim3 b, size_t s = 0, cudaStream_t t = nullptr) : grid(g), block(b), shared(s), stream(t) {}
 };
 

@@ -110,7 +110,7 @@ SIM_FN double fdivide(double x, double y) {
     return x / y;
 }
 SIM_FN float __saturatef(float x) {
-    return x != x ? 0.0f : x < 0.0f ? 0.0f : x > 1.0f ? 1.0f : x;
+    return x > 0.0f ? (x > 1.0f ? 1.0f : x) : 0.0f;  // NaN and -0 give +0
 }
 SIM_FN float normcdff(float x) {
     return static_cast<float>(0.5 * erfc(-static_cast<double>(x) * 0.70710678118654752440));
@@ -353,7 +353,10 @@ SIM_FN unsigned long long __brevll(unsigned long long x) {
     return static_cast<unsigned long long>(__brev(static_cast<unsigned>(x))) << 32 |
            __brev(static_cast<unsigned>(x >> 32));
 }
-inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
+namespace sim {
+
+// prmt.b32; bit 3 of each selector spreads the byte's sign over it.
+inline unsigned ptx_prmt(unsigned a, unsigned b, unsigned selector) {
     const unsigned long long both = static_cast<unsigned long long>(b) << 32 | a;
     unsigned result = 0;
     for (int i = 0; i < 4; ++i) {
@@ -363,6 +366,12 @@ inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
         result |= byte << (8 * i);
     }
     return result;
+}
+
+}  // namespace sim
+
+SIM_FN unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
+    return sim::ptx_prmt(a, b, selector & 0x7777);
 }
 SIM_FN unsigned __funnelshift_l(unsigned lo, unsigned hi, unsigned shift) {
     return static_cast<unsigned>((static_cast<unsigned long long>(hi) << 32 | lo) << (shift & 31) >> 32);

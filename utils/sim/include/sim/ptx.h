@@ -443,7 +443,7 @@ SIM_PTX_ATOMIC(dec, old == 0 || old > operand ? operand : old - 1)
 #undef SIM_PTX_ATOMIC
 template <class T>
 SIM_FN T ptx_atomic_cas(T* address, T compare, T value) {
-    return atomic_update(address, [compare, value](T old) -> T { return old == compare ? value : old; });
+    return compare_and_swap<CAS>(address, compare, value);
 }
 
 // ---- shuffles in PTX's own form
