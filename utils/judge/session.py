@@ -378,7 +378,8 @@ class Session:
         raise raised
 
     def _ended(self, op: str) -> RunnerFailed:
-        status = self.process.exit_status(3.0)
+        # A killed process first gives back what it held of the GPU, which takes seconds where many share it.
+        status = self.process.exit_status(10.0)
         output = self.process.output.tail(2000)
         if self.process.memory_exceeded:
             limit = (self._policy.memory_limit or 0) / 2**30

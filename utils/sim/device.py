@@ -45,7 +45,8 @@ def run_tool(
 
     The exit code is the command's; 124 means that it, and all that it started, was ended for its time.
     """
-    extra = {"racecheck": ["--racecheck-report", "analysis"], "initcheck": ["--track-unused-memory", "no"]}
+    # Padding keeps allocations apart: what lies just behind one is nobody's, not the start of the next.
+    extra = {"memcheck": ["--padding", "64"], "racecheck": ["--racecheck-report", "analysis"]}
     start = [str(find_compute_sanitizer()), "--tool", tool, *extra.get(tool, []), "--target-processes", "all"]
     # Kernels are loaded, and patched by the tool, when they are first launched rather than all at the start.
     variables = {"CUDA_MODULE_LOADING": "LAZY", **os.environ, **(environment or {})}

@@ -23,6 +23,7 @@ torch::Tensor faulty(const torch::Tensor& x, int64_t fault) {
 
 // x: uint8, contiguous. Returns a copy.
 torch::Tensor copy_bytes(const torch::Tensor& x, bool truncated) {
+    TORCH_CHECK(x.is_contiguous(), "copy_bytes: x must be contiguous");
     const c10::cuda::CUDAGuard guard(x.device());
     torch::Tensor y = torch::empty_like(x);
     copy_launcher(y.data_ptr<uint8_t>(), x.data_ptr<uint8_t>(), x.numel(), truncated ? 1 : 0,
