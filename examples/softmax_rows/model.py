@@ -24,5 +24,6 @@ def get_init_inputs():
 
 
 def get_small_inputs():
-    # Just wide enough for the kernel that spreads a row over a cluster, and not a whole share for its last block.
-    return [torch.randn(3, 98316, dtype=torch.float32).mul_(5.0)]
+    # Just wide enough for the kernel that spreads a row over a cluster, and not a whole share for its last block. So
+    # few columns need a smaller spread for most of their probabilities to matter.
+    return [torch.randn(3, 98316, dtype=torch.float32).mul_(2.0)]

@@ -39,6 +39,8 @@ def test_header_of_the_kernel_explains_itself(name: str) -> None:
         header = source.read_text().split("#include", 1)[0]
         assert "What bounds it" in header, source
         binding = source.with_name(source.stem + "_binding.cpp").read_text()
+        for shared in re.findall(r'#include "(common/\w+_binding\.h)"', binding):
+            binding += (ROOT / "kernels" / shared).read_text()
         offered = set(re.findall(r"^ {4}(\d+)  \S", binding, flags=re.MULTILINE))
         explained = set(re.findall(r"config (\d+)", header))
         assert offered == explained, source
