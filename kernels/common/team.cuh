@@ -14,9 +14,11 @@
 // beyond Lead is the bytes in flight.
 //
 // Nobody waits for that exchange unless it is late: the data warps only drop their moments in shared memory and go on.
-// One more warp of the block, the messenger, gathers them, posts the slice's moments in global memory, waits for the
-// other blocks' posts and leaves the result where the data warps find it when they come to the slice. A thread copies,
-// sums, normalises and refills its own 16 bytes of each chunk, so data warps need no barrier either.
+// Another warp of the block, the collector, gathers them and posts the slice's moments in global memory. Two more, the
+// listeners, wait for the posts of all blocks, one for the even turns, one for the odd, and leave the result where the
+// data warps find it when they come to the slice. Under full load a post takes microseconds to be seen, longer than a
+// short slice; so several exchanges are under way at a time, and nobody who starts one waits for its end. A thread
+// copies, sums, normalises and refills its own 16 bytes of each chunk, so data warps need no barrier either.
 //
 // Blocks of a team wait for each other. Hence all blocks of the grid must be resident: launch with
 // cudaLaunchCooperativeKernel (launch_team does), one block per SM at most.
@@ -36,17 +38,20 @@ namespace kernels {
 constexpr int kRingBytes = 224 << 10;  // of the 227 KB a block may have
 constexpr int kMinTeamBlocks = 4;
 constexpr int kMaxTeamBlocks = 160;
+constexpr int kListeners = 2;
+constexpr int kTurnSlots = 4;  // turns whose moments or statistics a block may hold at a time
 
-// How a block works. Threads: of the data warps; the messenger comes after them. SliceFloats: of a segment, per block.
-// LeadFloats: from the place of the stores to that of the moments, in floats of the stream.
-template <int Threads_, int SliceFloats_, int LeadFloats_>
+// How a block works. Threads: of the data warps; collector and listeners come after them. SliceFloats: of a segment,
+// per block. LeadFloats: from the place of the stores to that of the moments, in floats of the stream. BatchFloats: of
+// a thread, taken together for the sake of independent instructions.
+template <int Threads_, int SliceFloats_, int LeadFloats_, int BatchFloats_ = 4096 / Threads_>
 struct TeamShape {
     static constexpr int kThreads = Threads_;
-    // Registers are dealt out to four warps at a time, so 256 threads and a warp get 168 each, like 384; there the
-    // messenger's four warps (three do nothing) hand theirs over.
+    // Registers are dealt out to four warps at a time, so 256 threads and three warps get 168 each, like 384; there the
+    // other four warps (one does nothing) hand theirs over.
     static constexpr bool kHandOver = Threads_ == 256;
-    static constexpr int kBlockThreads = Threads_ + (kHandOver ? 4 : 1) * kWarpSize;
-    static constexpr int kMessengerRegisters = 40;
+    static constexpr int kBlockThreads = Threads_ + (kHandOver ? 4 : 1 + kListeners) * kWarpSize;
+    static constexpr int kServiceRegisters = 40;
     static constexpr int kDataRegisters = 232;  // 2 x 232 + 40 = 3 x 168
     static constexpr int kWarps = Threads_ / kWarpSize;
     static constexpr int kSliceFloats = SliceFloats_;
@@ -54,43 +59,28 @@ struct TeamShape {
     static constexpr int kSliceChunks = kSliceVectors / Threads_;
     static constexpr int kLead = LeadFloats_ / 4 / Threads_;
     static constexpr int kRingChunks = kRingBytes / 16 / Threads_;
-    static constexpr int kBatch = 1024 / Threads_;  // chunks taken together, for independent instructions
+    static constexpr int kBatch = BatchFloats_ / 4;
     static_assert(kSliceChunks <= kLead && kLead < kRingChunks, "no room");
-    static_assert(kLead < 3 * kSliceChunks, "a warp may not drop moments twice before it knows the first statistics");
+    static_assert(kLead <= (kTurnSlots - 1) * kSliceChunks, "moments may not take a slot whose statistics are unread");
     static_assert(kSliceChunks % kBatch == 0 && kLead % kBatch == 0 && kRingChunks % kBatch == 0,
                   "batches must not cross the end of a slice or of the ring");
 };
 
 // ---- copies ---------------------------------------------------------------------------------------------------------
 
-// Data that passes through L2 once, and data worth keeping there.
+// An L2 eviction policy for data that pass through once: what is worth keeping there stays.
 __device__ __forceinline__ unsigned long long evict_first_policy() {
     unsigned long long policy;
-    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;\n" : "=l"(policy));
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;\n" : "=l"(policy));
     return policy;
-}
-
-__device__ __forceinline__ unsigned long long evict_last_policy() {
-    unsigned long long policy;
-    asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;\n" : "=l"(policy));
-    return policy;
-}
-
-__device__ __forceinline__ float4 load_with_policy(const float4* pointer, unsigned long long policy) {
-    float4 value;
-    asm volatile("ld.global.nc.L2::cache_hint.v4.f32 {%0, %1, %2, %3}, [%4], %5;\n"
-                 : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
-                 : "l"(pointer), "l"(policy));
-    return value;
 }
 
 // The chunks of one block in shared memory. Places are named by their distance from the oldest.
 template <typename Shape>
 class ChunkRing {
   public:
-    // `memory`: kRingBytes of shared memory. `policy`: an L2 eviction policy for the copies.
-    __device__ __forceinline__ ChunkRing(float4* memory, unsigned long long policy)
-        : mine_(memory + threadIdx.x), policy_(policy) {}
+    // `memory`: kRingBytes of shared memory.
+    __device__ __forceinline__ explicit ChunkRing(float4* memory) : mine_(memory + threadIdx.x) {}
 
     // Where this thread's 16 bytes lie of the first chunk of a batch; those of the others follow kThreads apart.
     __device__ __forceinline__ float4* batch(int place) const {
@@ -101,7 +91,7 @@ class ChunkRing {
     // Starts the copy of 16 bytes to a place got from batch().
     __device__ __forceinline__ void fill(float4* place, const float4* source) {
         asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;\n" ::"r"(shared_address(place)),
-                     "l"(source), "l"(policy_)
+                     "l"(source), "l"(evict_first_policy())
                      : "memory");
     }
 
@@ -113,7 +103,6 @@ class ChunkRing {
 
   private:
     float4* mine_;
-    unsigned long long policy_;
     int oldest_ = 0;
 };
 
@@ -144,13 +133,13 @@ __device__ __forceinline__ Post read_post(const Post* place) {
 __device__ __forceinline__ void write_post(Post* place, Post post) {
     asm volatile("st.relaxed.gpu.b64 [%0], %1;\n" ::"l"(place), "l"(post) : "memory");
 }
-__device__ __forceinline__ Post read_post_acquire(const Post* place) {
-    Post post;
-    asm volatile("ld.acquire.cta.b64 %0, [%1];\n" : "=l"(post) : "l"(place) : "memory");
-    return post;
+__device__ __forceinline__ int read_turn_acquire(const int* place) {
+    int turn;
+    asm volatile("ld.acquire.cta.b32 %0, [%1];\n" : "=r"(turn) : "l"(place) : "memory");
+    return turn;
 }
-__device__ __forceinline__ void write_post_release(Post* place, Post post) {
-    asm volatile("st.release.cta.b64 [%0], %1;\n" ::"l"(place), "l"(post) : "memory");
+__device__ __forceinline__ void write_turn_release(int* place, int turn) {
+    asm volatile("st.release.cta.b32 [%0], %1;\n" ::"l"(place), "r"(turn) : "memory");
 }
 
 struct TeamWork {
@@ -160,53 +149,69 @@ struct TeamWork {
     Post* posts;  // [segments][team_blocks], the moments of each slice; whatever they hold at first
 };
 
-// What the warps of a block share.
+// What the warps of a block share. Turn t uses slot t % kTurnSlots. A warp that drops the moments of turn t has read
+// the statistics of turn t - 3 (see the assertion on kLead), for which its collector has taken the moments of turn
+// t - 3; and whoever publishes those of turn t has seen its block's post, so all warps have read those of turn t - 4.
 template <typename Shape>
 struct TeamMail {
-    Post moments[2][Shape::kWarps];  // of a warp's part of a slice: mean, sum of squared deviations; turns alternate
-    Post statistics[3];              // of a segment: mean, 1 / sqrt(variance + epsilon); turns go round
+    Post moments[kTurnSlots][Shape::kWarps];  // of a warp's part of a slice: mean, sum of squared deviations
+    Post statistics[kTurnSlots];              // of a segment: mean, 1 / sqrt(variance + epsilon)
+    int collected;                            // turns whose moments the collector has taken
+    int published[kTurnSlots];                // 1 + the turn of the slot's statistics
 
     __device__ __forceinline__ void clear() {
-        for (int i = threadIdx.x; i < 2 * Shape::kWarps; i += Shape::kBlockThreads)
+        for (int i = threadIdx.x; i < kTurnSlots * Shape::kWarps; i += Shape::kBlockThreads)
             write_post(&moments[0][0] + i, kNotPosted);
-        if (threadIdx.x < 3) write_post(statistics + threadIdx.x, kNotPosted);
+        if (threadIdx.x < kTurnSlots) published[threadIdx.x] = 0;
+        if (threadIdx.x == 0) collected = 0;
     }
 };
 
-// The messenger's work, for the turns of its block: `post` is that of the first segment's first slice, `turn_posts` the
-// way to the next turn's.
+// The collector's work. `post`: that of this block in its first turn; `turn_posts`: the way to the next turn's.
 template <typename Shape>
-__device__ __forceinline__ void carry_messages(TeamMail<Shape>& mail, Post* post, int64_t turn_posts, int member,
-                                               const TeamWork& work, int turns) {
-    constexpr int kPostsPerLane = kMaxTeamBlocks / kWarpSize;
+__device__ __forceinline__ void collect_moments(TeamMail<Shape>& mail, Post* post, int turn_posts, int turns) {
     constexpr float kWarpFloats = Shape::kSliceFloats / Shape::kWarps;
-    constexpr float kSliceFloats = Shape::kSliceFloats;
     const int lane = threadIdx.x % kWarpSize;
-    const int members = work.team_blocks;
     for (int turn = 0; turn < turns; ++turn, post += turn_posts) {
-        // Gather. Lanes beyond the warps repeat what another lane reads: equal parts many times over have their mean.
-        Post* box = &mail.moments[turn % 2][lane % Shape::kWarps];
+        // Lanes beyond the warps repeat what another lane reads: equal parts many times over have their mean.
+        Post* box = &mail.moments[turn % kTurnSlots][lane % Shape::kWarps];
         Post word;
         while ((word = read_post(box)) == kNotPosted) __nanosleep(20);
         __syncwarp();
         write_post(box, kNotPosted);
+        __syncwarp();
+        // Passed on by the listener to the data warps: the boxes are empty. Before the post, not to wait for its way.
+        if (lane == 0) write_turn_release(&mail.collected, turn + 1);
         const EqualMoments slice = merge_equal<Shape::kWarps>(first_of(word), second_of(word), kWarpFloats);
-        if (lane == 0) write_post(post + member, make_post(slice.mean, slice.deviation));
+        if (lane == 0) write_post(post, make_post(slice.mean, slice.deviation));
+    }
+}
 
+// The work of a listener, for every kListeners-th turn from `first` on. `posts`: those of the team in its first turn.
+template <typename Shape>
+__device__ __forceinline__ void listen(TeamMail<Shape>& mail, const Post* posts, int turn_posts, const TeamWork& work,
+                                       int first, int turns) {
+    constexpr int kPostsPerLane = kMaxTeamBlocks / kWarpSize;
+    constexpr float kSliceFloats = Shape::kSliceFloats;
+    const int lane = threadIdx.x % kWarpSize;
+    const int members = work.team_blocks;
+    for (int turn = first; turn < turns; turn += kListeners) {
+        // Before this block has something to post, asking for the others' posts would only load L2.
+        while (read_turn_acquire(&mail.collected) <= turn) __nanosleep(20);
+        __syncwarp();
+        const Post* mine = posts + static_cast<int64_t>(turn) * turn_posts + lane;
         Post words[kPostsPerLane];
-#pragma unroll
-        for (int i = 0; i < kPostsPerLane; ++i) words[i] = lane + i * kWarpSize < members ? kNotPosted : 0;
-        while (true) {
-            bool missing = false;
+        bool missing;
+        do {
 #pragma unroll
             for (int i = 0; i < kPostsPerLane; ++i) {
-                if (words[i] == kNotPosted) words[i] = read_post(post + lane + i * kWarpSize);
+                words[i] = 0;
+                if (lane + i * kWarpSize < members) words[i] = read_post(mine + i * kWarpSize);
             }
+            missing = false;
 #pragma unroll
             for (int i = 0; i < kPostsPerLane; ++i) missing |= words[i] == kNotPosted;
-            if (!missing) break;
-            __nanosleep(50);
-        }
+        } while (missing);
         __syncwarp();
         // Slices are of one length, so sums of their means and deviations will do; against a mean of one of them, as
         // against any value among the data, nothing cancels. Every block adds in the same order and gets the same bits.
@@ -227,11 +232,10 @@ __device__ __forceinline__ void carry_messages(TeamMail<Shape>& mail, Post* post
         const float distance = sum / count;
         const float variance = (deviation / kSliceFloats - sum * distance) / count;
         const float inverse_deviation = rsqrtf((variance < 0.f ? 0.f : variance) + work.epsilon);
-        __syncwarp();  // all lanes have emptied their boxes, which the release below tells the data warps
         if (lane == 0) {
-            // All data warps have dropped this turn's moments, so they have read the statistics of two turns ago.
-            write_post(mail.statistics + (turn + 1) % 3, kNotPosted);
-            write_post_release(mail.statistics + turn % 3, make_post(shift + distance, inverse_deviation));
+            const int slot = turn % kTurnSlots;
+            write_post(mail.statistics + slot, make_post(shift + distance, inverse_deviation));
+            write_turn_release(mail.published + slot, turn + 1);
         }
     }
 }
@@ -262,16 +266,20 @@ __device__ __forceinline__ void normalise_segments(float4* __restrict__ output, 
     const int64_t mine = team * segment_vectors + member * Shape::kSliceVectors + threadIdx.x;
     input += mine;
     output += mine;
-    const bool messenger = threadIdx.x >= kThreads;
+    const bool service = threadIdx.x >= kThreads;
 
-    ChunkRing<Shape> ring(ring_memory, evict_first_policy());
-    if (!messenger) {
+    ChunkRing<Shape> ring(ring_memory);
+    if (!service) {
+#pragma unroll 1  // registers are scarcer here than later, where warps have been handed more
+        for (int batch = 0; batch < kRingChunks; batch += kBatch) {
+            const int turn = batch / kSliceChunks;
+            const float4* source = input + turn * turn_vectors + batch % kSliceChunks * kThreads;
+            float4* place = ring.batch(0) + batch * kThreads;
+            if (turn < turns) {
 #pragma unroll
-        for (int i = 0; i < kRingChunks; ++i) {
-            const int turn = i / kSliceChunks;
-            if (turn < turns)
-                ring.fill(ring.batch(0) + i * kThreads, input + turn * turn_vectors + i % kSliceChunks * kThreads);
-            if (i % kBatch == kBatch - 1) cp_async_commit();
+                for (int i = 0; i < kBatch; ++i) ring.fill(place + i * kThreads, source + i * kThreads);
+            }
+            cp_async_commit();
         }
     }
     // No block may find what an earlier kernel left in the posts. The first loads are on their way meanwhile.
@@ -281,13 +289,17 @@ __device__ __forceinline__ void normalise_segments(float4* __restrict__ output, 
     }
     cooperative_groups::this_grid().sync();
 
-    if (messenger) {
+    if (service) {
         if constexpr (Shape::kHandOver) {
-            asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(Shape::kMessengerRegisters));
+            asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(Shape::kServiceRegisters));
         }
-        if (threadIdx.x < kThreads + kWarpSize) {
-            carry_messages(mail, work.posts + static_cast<int64_t>(team) * work.team_blocks,
-                           static_cast<int64_t>(teams) * work.team_blocks, member, work, turns);
+        Post* posts = work.posts + static_cast<int64_t>(team) * work.team_blocks;
+        const int turn_posts = teams * work.team_blocks;
+        const int role = (threadIdx.x - kThreads) / kWarpSize;
+        if (role == 0) {
+            collect_moments(mail, posts + member, turn_posts, turns);
+        } else if (role <= kListeners) {
+            listen(mail, posts, turn_posts, work, role - 1, turns);
         }
         return;
     }
@@ -314,21 +326,23 @@ __device__ __forceinline__ void normalise_segments(float4* __restrict__ output, 
             const Moments own = sums.moments(kFloats);
             const EqualMoments m = merge_equal<kWarpSize>(own.mean, own.deviation, kFloats);
             if (threadIdx.x % kWarpSize == 0)
-                write_post(&mail.moments[ahead % 2][warp], make_post(m.mean, m.deviation));
+                write_post(&mail.moments[ahead % kTurnSlots][warp], make_post(m.mean, m.deviation));
         }
     };
     cp_async_wait<(kRingChunks - kSliceChunks) / kBatch>();
-#pragma unroll
+#pragma unroll 1  // as one, all loads would go to its head, and registers run out
     for (int chunk = 0; chunk < kSliceChunks; chunk += kBatch) sum_batch(0, chunk);
     cp_async_wait<(kRingChunks - kLead) / kBatch>();
-#pragma unroll
+#pragma unroll 1
     for (int chunk = kSliceChunks; chunk < kLead; chunk += kBatch) sum_batch(0, chunk);
 
+    input += (kRingChunks - 1) / kSliceChunks * turn_vectors;  // the slice that came last into the ring
     for (int turn = 0; turn < turns; ++turn) {
         affine.begin(team + (turn + 1 < turns ? turn + 1 : turn) * teams);
-        Post statistics;
-        while ((statistics = read_post_acquire(mail.statistics + turn % 3)) == kNotPosted) {
+        const int slot = turn % kTurnSlots;
+        while (read_turn_acquire(mail.published + slot) != turn + 1) {
         }
+        const Post statistics = read_post(mail.statistics + slot);
         __syncwarp();
         const float mean = first_of(statistics);
         const float inverse_deviation = second_of(statistics);
@@ -345,19 +359,17 @@ __device__ __forceinline__ void normalise_segments(float4* __restrict__ output, 
             }
             // The values are in registers, so their places are free.
             const int ahead = chunk + kRingChunks;
+            if (ahead % kSliceChunks == 0) input += turn_vectors;
             if (turn + ahead / kSliceChunks < turns) {
 #pragma unroll
-                for (int i = 0; i < kBatch; ++i) {
-                    ring.fill(place + i * kThreads,
-                              input + ahead / kSliceChunks * turn_vectors + (ahead % kSliceChunks + i) * kThreads);
-                }
+                for (int i = 0; i < kBatch; ++i)
+                    ring.fill(place + i * kThreads, input + (ahead % kSliceChunks + i) * kThreads);
             }
             cp_async_commit();
             cp_async_wait<(kRingChunks - kLead) / kBatch>();
             sum_batch(turn, chunk + kLead);
         }
         ring.advance(kSliceChunks);
-        input += turn_vectors;
         output += turn_vectors;
     }
 }

@@ -42,9 +42,10 @@ CASES: dict[str, list[tuple[list[Any], Callable[[], list[Any]]]]] = {
         ([(3, 41, 67)], lambda: [randn(3, 3, 41, 67)]),
         ([(2, 6, 11)], lambda: [1e-3 * randn(4, 2, 6, 11) + 1]),
         ([(65537,)], lambda: [randn(2, 65537)]),
-        # Teams: two of 4 blocks or one of 8 on the simulator's 8 SMs; several rows each, one row alone, a large mean.
-        ([(4, 16384)], lambda: [randn(7, 4, 16384) * torch.rand(7, 1, 1) + 30 * randn(7, 1, 1)]),
-        ([(8, 32768)], lambda: [randn(4, 8, 32768) + 100 * randn(4, 8, 1)]),
+        # Teams: two of 4 blocks or one of 8 on the simulator's 8 SMs; more rows each than slots for turns, one row
+        # alone, a large mean.
+        ([(4, 16384)], lambda: [randn(11, 4, 16384) * torch.rand(11, 1, 1) + 30 * randn(11, 1, 1)]),
+        ([(8, 32768)], lambda: [randn(6, 8, 32768) + 100 * randn(6, 8, 1)]),
         ([(5 * 32768,)], lambda: [randn(1, 5 * 32768)]),
     ],
     "group_norm": [
@@ -52,8 +53,8 @@ CASES: dict[str, list[tuple[list[Any], Callable[[], list[Any]]]]] = {
         ([12, 4], lambda: [randn(2, 12, 19, 23)]),
         ([6, 1], lambda: [randn(1, 6, 4, 9)]),
         ([4, 2], lambda: [randn(3, 4, 1, 3)]),
-        ([8, 2], lambda: [randn(3, 8, 128, 128) * torch.rand(3, 8, 1, 1) + 10 * randn(3, 8, 1, 1)]),
-        ([8, 2], lambda: [randn(2, 8, 32768) + 100]),
+        ([8, 2], lambda: [randn(6, 8, 128, 128) * torch.rand(6, 8, 1, 1) + 10 * randn(6, 8, 1, 1)]),
+        ([8, 2], lambda: [randn(3, 8, 32768) + 100]),
     ],
     "max_pool_2d": [
         ([4, 1, 1], lambda: [randn(1, 1, 2, 2)]),

@@ -9,24 +9,25 @@
 //
 // The algorithm: a team of 128 blocks, one per SM, holds a whole group on chip, 64 KB each, and works through the 896
 // groups (kernels/common/team.cuh). Shared memory is a ring of 224 KB, three and a half groups: while one group is
-// normalised and stored, the second after it is summed as it arrives, so that the blocks have a whole group's time to
-// tell each other their moments, and nobody waits. x is read once and y written once. A slice lies within one channel,
-// so weight and bias are two scalars.
+// normalised and stored, the second or third after it is summed as it arrives, so that the blocks have more than a
+// group's time to tell each other their moments, and nobody waits. x is read once and y written once. A slice lies
+// within one channel, so weight and bias are two scalars.
 //
 // Tried. Two teams of 64 SMs with 128 KB each, one phase after the other (wait for the slice, sum it, tell the others,
 // wait for them, normalise), reached 3.3 TB/s of 4.3: between two groups nothing was written and what was in flight ran
-// dry. The phases overlapped, but all warps of a block stopping for the exchange with the others: 3.4 TB/s.
+// dry. The phases overlapped, but all warps of a block stopping for the exchange with the others: 3.4 TB/s. One
+// warp that did the whole exchange, one group after the other: 2.4 TB/s, as it takes longer than a group.
 //
 // config 0: teams where a group is 4 or more slices of 16384 or 32768 values, one per SM, and a channel whole slices;
-//           else config 1. Of the ring's 28 steps of 8 KB, the moments run 16 ahead of the stores.
+//           else config 1. Of the ring's 28 steps of 8 KB, the moments run 20 ahead of the stores.
 // config 1: two kernels, moments (split over blocks, merged exactly) and normalise. It reads x twice, handles every
 //           shape.
-// config 2: as 0, the moments 14 steps ahead: more bytes in flight, less time for the exchange between blocks.
+// config 2: as 0, the moments 16 steps ahead: more bytes in flight, less time for the exchange between blocks.
 // config 3: as 0, the moments 18 steps ahead.
-// config 4: as 0, 256 threads with twice the work instead of 512.
-// config 5: slices of 32768 values: two teams of 64 blocks here, the moments 22 steps ahead.
-// config 6: as 5, the moments 24 steps ahead.
-// config 7: as 0, the moments 20 steps ahead.
+// config 4: as 0, the moments 22 steps ahead.
+// config 5: as 0, the moments 24 steps ahead.
+// config 6: as 4, 256 threads with twice the work instead of 512.
+// config 7: slices of 32768 values: two teams of 64 blocks here, the moments 24 steps ahead.
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -179,15 +180,15 @@ extern "C" void group_norm_launcher(float* output, const float* input, const flo
             return launch(output, input, weight, bias, segments, group_count, group_channels, positions, epsilon,
                           workspace, stream);
         };
-        if (config < 5 && with(config == 0   ? launch_team<TeamShape<512, 16384, 16 * 2048>>
-                               : config == 2 ? launch_team<TeamShape<512, 16384, 14 * 2048>>
-                               : config == 3 ? launch_team<TeamShape<512, 16384, 18 * 2048>>
-                                             : launch_team<TeamShape<256, 16384, 16 * 2048>>)) {
+        if (config != 7 && with(config == 0   ? launch_team<TeamShape<512, 16384, 20 * 2048>>
+                                : config == 2 ? launch_team<TeamShape<512, 16384, 16 * 2048>>
+                                : config == 3 ? launch_team<TeamShape<512, 16384, 18 * 2048>>
+                                : config == 4 ? launch_team<TeamShape<512, 16384, 22 * 2048>>
+                                : config == 5 ? launch_team<TeamShape<512, 16384, 24 * 2048>>
+                                              : launch_team<TeamShape<256, 16384, 22 * 2048>>)) {
             return;
         }
-        if (config == 7 && with(launch_team<TeamShape<512, 16384, 20 * 2048>>)) return;
-        if (with(config == 5 ? launch_team<TeamShape<512, 32768, 22 * 2048>>
-                             : launch_team<TeamShape<512, 32768, 24 * 2048>>)) {
+        if (with(launch_team<TeamShape<512, 32768, 24 * 2048>>)) {
             return;
         }
     }
