@@ -26,11 +26,9 @@
 // lost 4 % at 262144 x 768 (docs/measurements/default_kernels.md).
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
+#include <initializer_list>
 
 #include "common/check.h"
 #include "common/reduce.cuh"
@@ -180,20 +178,20 @@ __global__ void __launch_bounds__(kBlockThreads) layer_norm_long_kernel(Argument
 
 template <int Width, int Chunks>
 void launch_warp_rows(const Arguments& args, int rows_per_block, cudaStream_t stream) {
-    const auto grid = static_cast<unsigned>(std::min((args.rows + rows_per_block - 1) / rows_per_block, kMaxGrid));
+    const auto grid = static_cast<unsigned>(min((args.rows + rows_per_block - 1) / rows_per_block, kMaxGrid));
     const dim3 block(kWarpSize, rows_per_block);
     layer_norm_warp_kernel<Width, Chunks><<<grid, block, 0, stream>>>(args);
 }
 
 template <int Width, int Chunks>
 void launch_block_rows(const Arguments& args, cudaStream_t stream) {
-    const auto grid = static_cast<unsigned>(std::min(args.rows, kMaxGrid));
+    const auto grid = static_cast<unsigned>(min(args.rows, kMaxGrid));
     layer_norm_block_kernel<Width, Chunks><<<grid, kBlockThreads, 0, stream>>>(args);
 }
 
 template <int Width>
 void launch_long_rows(const Arguments& args, cudaStream_t stream) {
-    const auto grid = static_cast<unsigned>(std::min(args.rows, kMaxGrid));
+    const auto grid = static_cast<unsigned>(min(args.rows, kMaxGrid));
     layer_norm_long_kernel<Width><<<grid, kBlockThreads, 0, stream>>>(args);
 }
 
@@ -229,12 +227,12 @@ void dispatch_scalar(const Arguments& args, bool warp_rows, int rows_per_block, 
 }  // namespace
 
 // y, x: (rows, n); weight, bias: (n). Device pointers, contiguous, y overlapping none of the others. Throws
-// std::runtime_error.
+// kernels::Error.
 extern "C" void layer_norm_launcher(float* y, const float* x, const float* weight, const float* bias, int64_t rows,
                                     int64_t n, float eps, int config, cudaStream_t stream) {
     constexpr std::array<int, 4> kRowsPerBlock = {8, 4, 16, 0};  // by config; 0: a block per row
     if (config < 0 || config >= static_cast<int>(kRowsPerBlock.size())) {
-        throw std::runtime_error("layer_norm: config must be 0 to 3, got " + std::to_string(config));
+        kernels::throw_error("layer_norm: config must be 0 to 3, got %d", config);
     }
     const int rows_per_block = kRowsPerBlock[config];
     const bool warp_rows = rows_per_block > 0 && n <= kMaxWarpRow;

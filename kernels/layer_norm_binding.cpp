@@ -1,6 +1,5 @@
 // Python binding of layer_norm.cu.
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty_like.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <torch/csrc/utils/pybind.h>
@@ -21,7 +20,7 @@ at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::T
     kernels::check_parameter(bias, op, "bias", at::kFloat, x, "x", {n}, "(n)");
 
     const c10::cuda::CUDAGuard guard(x.device());
-    at::Tensor y = at::empty_like(x);
+    at::Tensor y = kernels::empty(x.sizes(), x.options());
     if (y.numel() == 0) return y;
     layer_norm_launcher(y.data_ptr<float>(), x.data_ptr<float>(), weight.data_ptr<float>(), bias.data_ptr<float>(),
                         x.numel() / n, n, static_cast<float>(eps), kernels::checked_config(config, op),

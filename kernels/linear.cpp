@@ -27,9 +27,8 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
+#include "common/check.h"
 #include "common/cublaslt.h"
 
 // In linear.cu.
@@ -37,12 +36,12 @@ extern "C" void linear_epilogue_launcher(float* y, const float* bias, const floa
                                          int64_t columns, cudaStream_t stream);
 
 // residual null: linear_gelu; otherwise linear_residual. Device pointers, contiguous, y overlapping none of the others;
-// rows, in_features and out_features at least 1; up to 32 MiB of workspace are of use. Throws std::runtime_error.
+// rows, in_features and out_features at least 1; up to 32 MiB of workspace are of use. Throws kernels::Error.
 extern "C" void linear_launcher(float* y, const float* x, const float* weight, const float* bias, const float* residual,
                                 int64_t rows, int64_t in_features, int64_t out_features, int config, void* workspace,
                                 int64_t workspace_bytes, cudaStream_t stream) {
     if (config < 0 || config > 4) {
-        throw std::runtime_error("linear: config must be 0 to 4, got " + std::to_string(config));
+        kernels::throw_error("linear: config must be 0 to 4, got %d", config);
     }
     const bool strict = config >= 3;
     const bool fused = config != 2 && config != 4;
@@ -78,9 +77,8 @@ extern "C" void linear_launcher(float* y, const float* x, const float* weight, c
     operands.bias = nullptr;
     operands.beta = 0.0f;
     if (!kernels::run_gemm(gemm, operands, search, stream)) {
-        throw std::runtime_error("linear: cuBLASLt has no algorithm for rows = " + std::to_string(rows) +
-                                 ", in_features = " + std::to_string(in_features) +
-                                 ", out_features = " + std::to_string(out_features));
+        kernels::throw_error("linear: cuBLASLt has no algorithm for rows = %ld, in_features = %ld, out_features = %ld",
+                             rows, in_features, out_features);
     }
     linear_epilogue_launcher(y, bias, residual, rows, out_features, stream);
 }

@@ -7,7 +7,6 @@
 // us at 4.3 TB/s. Algorithm: one pass, 16 bytes an access where rows are aligned.
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <cstdint>
 
 #include "common/check.h"
@@ -51,7 +50,7 @@ __global__ void __launch_bounds__(kEpilogueThreads)
 template <int Width>
 void launch_epilogue(float* y, const float* bias, const float* residual, int64_t rows, int64_t columns,
                      cudaStream_t stream) {
-    const auto grid = static_cast<unsigned>(std::min(rows, kMaxGrid));
+    const auto grid = static_cast<unsigned>(min(rows, kMaxGrid));
     if (residual == nullptr) {
         linear_epilogue_kernel<Width, true><<<grid, kEpilogueThreads, 0, stream>>>(y, bias, nullptr, rows, columns);
     } else {
@@ -63,7 +62,7 @@ void launch_epilogue(float* y, const float* bias, const float* residual, int64_t
 }  // namespace
 
 // residual null: GELU. y, residual: (rows, columns); bias: (columns). Device pointers, contiguous, at least one row and
-// column. Throws std::runtime_error.
+// column. Throws kernels::Error.
 extern "C" void linear_epilogue_launcher(float* y, const float* bias, const float* residual, int64_t rows,
                                          int64_t columns, cudaStream_t stream) {
     const bool vectorized = columns % 4 == 0 && kernels::is_aligned(y, kernels::kVectorBytes) &&

@@ -29,8 +29,6 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
 #include "common/check.h"
 #include "common/cudnn_conv.h"
@@ -64,7 +62,7 @@ struct Choice {
 
 Choice choose(const Shape& shape, int config, bool image_aligned) {
     if (config < 0 || config > 3) {
-        throw std::runtime_error("patch_embed: config must be 0 to 3, got " + std::to_string(config));
+        kernels::throw_error("patch_embed: config must be 0 to 3, got %d", config);
     }
     Choice choice;
     choice.over_patches = config != 2 || !image_aligned;
@@ -113,7 +111,7 @@ void copy_floats(void* target, const float* source, int64_t floats, cudaStream_t
 
 }  // namespace
 
-// Bytes of scratch memory that the next patch_embed_launcher with these arguments needs. Throws std::runtime_error.
+// Bytes of scratch memory that the next patch_embed_launcher with these arguments needs. Throws kernels::Error.
 extern "C" int64_t patch_embed_workspace_bytes(const float* x, const float* weight, const float* bias, int64_t batch,
                                                int64_t channels, int64_t height, int64_t width, int64_t patch,
                                                int64_t embed, int config) {
@@ -121,16 +119,16 @@ extern "C" int64_t patch_embed_workspace_bytes(const float* x, const float* weig
     const Choice choice = choose(shape, config, is_aligned(x));
     const int64_t bytes = kernels::convolution_workspace_bytes(choice.problem, choice.search);
     if (bytes < 0) {
-        throw std::runtime_error("patch_embed: cuDNN has no engine for batch = " + std::to_string(batch) +
-                                 ", channels = " + std::to_string(channels) + ", height = " + std::to_string(height) +
-                                 ", width = " + std::to_string(width) + ", patch = " + std::to_string(patch) +
-                                 ", embed = " + std::to_string(embed) + ", config = " + std::to_string(config));
+        kernels::throw_error(
+            "patch_embed: cuDNN has no engine for batch = %ld, channels = %ld, height = %ld, width = %ld, patch = %ld, "
+            "embed = %ld, config = %d",
+            batch, channels, height, width, patch, embed, config);
     }
     return needed_copies(shape, choice, weight, bias).total() + bytes;
 }
 
 // Device pointers; y and workspace aligned to 16 bytes and overlapping no operand; every size at least 1, patch at most
-// height and width. Throws std::runtime_error.
+// height and width. Throws kernels::Error.
 extern "C" void patch_embed_launcher(float* y, const float* x, const float* weight, const float* bias, int64_t batch,
                                      int64_t channels, int64_t height, int64_t width, int64_t patch, int64_t embed,
                                      int config, void* workspace, cudaStream_t stream) {
@@ -155,6 +153,6 @@ extern "C" void patch_embed_launcher(float* y, const float* x, const float* weig
         operands.bias = bias_copy;
     }
     if (!kernels::run_convolution(choice.problem, operands, choice.search, stream)) {
-        throw std::runtime_error("patch_embed: every cuDNN engine refused to run");
+        kernels::throw_error("patch_embed: every cuDNN engine refused to run");
     }
 }

@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <stdexcept>
 
 #include "common/check.h"
 #include "common/vector.cuh"
@@ -71,7 +70,7 @@ void launch_patches(float* patches, const float* x, const Shape& shape, cudaStre
     const int64_t vectors = shape.floats() / Width;
     constexpr int64_t kPerBlock = kThreads * kVectorsPerThread;
     const int64_t grid = (vectors + kPerBlock - 1) / kPerBlock;
-    if (grid > std::numeric_limits<int>::max()) throw std::runtime_error("patch_embed: the image batch is too large");
+    if (grid > std::numeric_limits<int>::max()) kernels::throw_error("patch_embed: the image batch is too large");
     patches_kernel<Width, Patch, Index><<<static_cast<unsigned>(grid), kThreads, 0, stream>>>(
         patches, x, static_cast<Index>(vectors), static_cast<Index>(shape.channels), static_cast<Index>(shape.height),
         static_cast<Index>(shape.width), static_cast<Index>(shape.patch), static_cast<Index>(shape.rows()),
@@ -95,7 +94,7 @@ void make_patches(float* patches, const float* x, const Shape& shape, cudaStream
 }  // namespace
 
 // patches: (batch, height / patch * (width / patch), channels * patch^2), 16-byte aligned. x: (batch, channels, height,
-// width). Device pointers, contiguous, every size at least 1. Throws std::runtime_error.
+// width). Device pointers, contiguous, every size at least 1. Throws kernels::Error.
 extern "C" void patches_launcher(float* patches, const float* x, int64_t batch, int64_t channels, int64_t height,
                                  int64_t width, int64_t patch, cudaStream_t stream) {
     make_patches(patches, x, Shape{batch, channels, height, width, patch}, stream);

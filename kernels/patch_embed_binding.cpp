@@ -1,6 +1,5 @@
 // Python binding of patch_embed.cpp.
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <torch/csrc/utils/pybind.h>
@@ -34,7 +33,7 @@ at::Tensor patch_embed(const at::Tensor& images, const at::Tensor& weight, const
 
     const c10::cuda::CUDAGuard guard(images.device());
     const int64_t tokens = (height / patch) * (width / patch);
-    at::Tensor y = at::empty({batch, tokens, embed}, images.options());
+    at::Tensor y = kernels::empty({batch, tokens, embed}, images.options());
     if (y.numel() == 0) return y;
     const int64_t workspace_bytes =
         patch_embed_workspace_bytes(images.data_ptr<float>(), weight.data_ptr<float>(), bias.data_ptr<float>(), batch,

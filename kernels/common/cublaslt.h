@@ -15,7 +15,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "autotune.h"
@@ -172,7 +171,7 @@ inline std::vector<cublasLtMatmulAlgo_t> gemm_candidates(cublasLtHandle_t handle
 }  // namespace detail
 
 // Enqueues the product on `stream`. Returns false, having enqueued nothing, when cuBLASLt has no algorithm for the
-// problem (an epilogue it cannot fuse at this precision, say). Throws std::runtime_error when a call fails.
+// problem (an epilogue it cannot fuse at this precision, say). Throws kernels::Error when a call fails.
 //
 // The first call of a problem times the candidates: it blocks the calling thread for some tens of milliseconds, and
 // touches no memory but D and the workspace. During a CUDA graph capture nothing can be timed: the heuristic's first is

@@ -353,7 +353,7 @@ inline int64_t convolution_workspace_bytes(const Convolution& problem, Convoluti
 }
 
 // Enqueues y = conv(x, w) + bias on `stream`, with a workspace of convolution_workspace_bytes(). Returns false, having
-// enqueued nothing, when cuDNN has no engine for the problem. Throws std::runtime_error when a call fails.
+// enqueued nothing, when cuDNN has no engine for the problem. Throws kernels::Error when a call fails.
 //
 // The first timed call of a problem blocks the calling thread while it times the candidates, which write y and the
 // workspace and nothing else: y must not overlap the operands. During a CUDA graph capture nothing can be timed: the

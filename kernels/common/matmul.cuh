@@ -8,9 +8,8 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
+#include "common/check.h"
 #include "common/cublaslt.h"
 #include "common/matmul_3xtf32.cuh"
 
@@ -22,12 +21,12 @@ inline int64_t matmul_scratch_bytes(int64_t m, int64_t n, int64_t k, int config)
 }
 
 // out (m, n) = a (m, k) b (k, n), row-major; m, n and k at least 1; `out` overlaps neither operand. Throws
-// std::runtime_error for another config, and where the library has no algorithm.
+// Error for another config, and where the library has no algorithm.
 inline void matmul(float* out, const float* a, const float* b, int64_t m, int64_t n, int64_t k, int config,
                    void* scratch, void* workspace, int64_t workspace_bytes, cudaStream_t stream) {
     constexpr int64_t kPieceLength = 1024;
     if (config < 0 || config > 3) {
-        throw std::runtime_error("matmul: config must be 0 to 3, got " + std::to_string(config));
+        throw_error("matmul: config must be 0 to 3, got %d", config);
     }
     if (config == 1 || config == 2) {
         const int pieces = config == 2 && k % kPieceLength == 0 ? static_cast<int>(k / kPieceLength) : 1;
@@ -53,8 +52,7 @@ inline void matmul(float* out, const float* a, const float* b, int64_t m, int64_
     operands.workspace = workspace;
     operands.workspace_bytes = workspace_bytes;
     if (!run_gemm(gemm, operands, GemmSearch::kTimed, stream)) {
-        throw std::runtime_error("matmul: cuBLASLt has no algorithm for m = " + std::to_string(m) +
-                                 ", n = " + std::to_string(n) + ", k = " + std::to_string(k));
+        throw_error("matmul: cuBLASLt has no algorithm for m = %ld, n = %ld, k = %ld", m, n, k);
     }
 }
 

@@ -17,7 +17,6 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <stdexcept>
 
 #include "cublaslt.h"
 #include "mma_tf32.cuh"
@@ -97,7 +96,7 @@ inline void matmul_3xtf32(float* out, const float* a, const float* b, int64_t m,
     operands.workspace_bytes = workspace_bytes;
     const auto run = [&] {
         if (!run_gemm(gemm, operands, GemmSearch::kTimed, stream)) {
-            throw std::runtime_error("matmul: cuBLASLt has no TF32 algorithm for this shape");
+            throw_error("matmul: cuBLASLt has no TF32 algorithm for this shape");
         }
     };
 

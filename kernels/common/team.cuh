@@ -75,6 +75,22 @@ __device__ __forceinline__ unsigned long long evict_first_policy() {
     return policy;
 }
 
+// setmaxnreg: a warp group's registers, down to or up to this many a thread. Where the architecture has none (it takes
+// sm_90a), each warp keeps its share and the data warps spill.
+template <int Registers>
+__device__ __forceinline__ void give_registers() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(Registers));
+#endif
+}
+
+template <int Registers>
+__device__ __forceinline__ void take_registers() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(Registers));
+#endif
+}
+
 // The chunks of one block in shared memory. Places are named by their distance from the oldest.
 template <typename Shape>
 class ChunkRing {
@@ -291,7 +307,7 @@ __device__ __forceinline__ void normalise_segments(float4* __restrict__ output, 
 
     if (service) {
         if constexpr (Shape::kHandOver) {
-            asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(Shape::kServiceRegisters));
+            give_registers<Shape::kServiceRegisters>();
         }
         Post* posts = work.posts + static_cast<int64_t>(team) * work.team_blocks;
         const int turn_posts = teams * work.team_blocks;
@@ -304,7 +320,7 @@ __device__ __forceinline__ void normalise_segments(float4* __restrict__ output, 
         return;
     }
     if constexpr (Shape::kHandOver) {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(Shape::kDataRegisters));
+        take_registers<Shape::kDataRegisters>();
     }
     affine.start(team);
 

@@ -2,11 +2,12 @@
 // says which argument of which operator is wrong, and how.
 //
 // Only bindings include this (it needs torch's headers); the kernels themselves stay free of torch. The tensor alone
-// (ATen/core/Tensor.h and the operators used) is much less to parse than torch/types.h with every operator.
+// (ATen/core/Tensor.h) is much less to parse than torch/types.h with every operator. Nor is <ATen/ops/empty.h> here: it
+// brings ATen's global state along, a third more time for a binding, where the operator itself is one declaration.
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_ops.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -62,10 +63,17 @@ inline int checked_config(int64_t config, const char* op) {
     return static_cast<int>(config);
 }
 
+// at::empty: an uninitialised, contiguous tensor of this shape, of the dtype and on the device of `options`.
+inline at::Tensor empty(at::IntArrayRef shape, const at::TensorOptions& options) {
+    return at::_ops::empty_memory_format::call(
+        c10::fromIntArrayRefSlow(shape), c10::optTypeMetaToScalarType(options.dtype_opt()), options.layout_opt(),
+        options.device_opt(), options.pinned_memory_opt(), options.memory_format_opt());
+}
+
 // Scratch memory from torch's caching allocator: cached per device and stream, ordered on the stream, and safe inside
 // CUDA graphs, none of which a cudaMalloc of our own would be.
 inline at::Tensor allocate_workspace(int64_t bytes, const at::Tensor& like) {
-    return at::empty({bytes}, like.options().dtype(at::kByte));
+    return empty({bytes}, like.options().dtype(at::kByte));
 }
 
 }  // namespace kernels

@@ -12,6 +12,7 @@ import pytest
 from build_space import ROOT, Space
 
 from utils.build import pch
+from utils.build.pch import PrecompiledHeader
 
 # Stands in for g++: writes its own process into the file named after -o, slowly.
 FAKE = """#!{python}
@@ -93,6 +94,58 @@ def test_only_the_last_used_are_kept(tmp_path: Path) -> None:
         os.utime(folder, (when, when))
     assert pch.make("types", header_folder(tmp_path, "mine"), [compiler(tmp_path)])
     assert sorted(path.name for path in (tmp_path / "pch").iterdir()) == ["mine", "newest", "second", "third"]
+
+
+def making(folder: Path, since: float) -> PrecompiledHeader:
+    """A header that has been in the making for `since` seconds, in `folder`."""
+    header = PrecompiledHeader.__new__(PrecompiledHeader)
+    header.kind, header.folder = "types", folder
+    (folder / "torch_headers.h").touch()
+    os.utime(folder / "torch_headers.h", (time.time() - since,) * 2)
+    return header
+
+
+def maker(folder: Path, delay: float) -> subprocess.Popen[bytes]:
+    """A process that holds the lock for `delay` seconds, then leaves the header; it holds the lock on return."""
+    program = (
+        "import fcntl, pathlib, sys, time\n"
+        "folder = pathlib.Path(sys.argv[1])\n"
+        "lock = open(folder / 'lock', 'a')\n"
+        "fcntl.flock(lock, fcntl.LOCK_EX)\n"
+        "print(flush=True)\n"
+        "time.sleep(float(sys.argv[2]))\n"
+        "(folder / 'torch_headers.h.gch').touch()\n"
+    )
+    run = subprocess.Popen([sys.executable, "-c", program, str(folder), str(delay)], stdout=subprocess.PIPE)
+    assert run.stdout is not None
+    run.stdout.readline()
+    return run
+
+
+def test_one_nearly_done_is_waited_for(tmp_path: Path) -> None:
+    folder = header_folder(tmp_path)
+    run = maker(folder, 0.5)
+    assert making(folder, since=60).wait() == folder / "torch_headers.h"
+    run.communicate(timeout=30)
+
+
+def test_one_just_begun_is_not_waited_for_and_none_is_for_long(tmp_path: Path) -> None:
+    folder = header_folder(tmp_path)
+    run = maker(folder, 60)
+    try:
+        for since, most in ((0, 0.5), (1, 1.5), (3600, pch._PATIENCE + 1)):
+            began = time.monotonic()
+            assert making(folder, since).wait() is None
+            assert time.monotonic() - began < most
+    finally:
+        run.kill()
+        run.communicate(timeout=30)
+
+
+def test_one_that_nobody_makes_is_not_waited_for(tmp_path: Path) -> None:
+    began = time.monotonic()
+    assert making(header_folder(tmp_path), since=60).wait() is None
+    assert time.monotonic() - began < 1
 
 
 @pytest.mark.slow

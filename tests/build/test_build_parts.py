@@ -321,22 +321,88 @@ a_binding.cpp:(.text+0x5): warning: undefined reference to `a_launcher'
 /usr/bin/ld: build/obj/kernels/b.cpp.o:(.data.rel.ro+0x10): warning: undefined reference to `at::nothing(double)'
 /usr/bin/ld: build/obj/kernels/b.cpp.o: (.text+0x1): warning: undefined reference to `_Py_Dealloc'
 """
-GOLD = "build/obj/kernels/a_binding.cpp.o:a_binding.cpp:function call: warning: undefined reference to 'a_launcher'\n"
+GOLD = """\
+build/obj/kernels/a_binding.cpp.o:a_binding.cpp:function call: warning: undefined reference to 'a_launcher'
+build/obj/kernels/a_binding.cpp.o:a_binding.cpp:function call: warning: undefined reference to 'PyType_IsSubtype'
+build/obj/kernels/b.cpp.o:b.cpp:vtable for W: warning: undefined reference to 'at::nothing(double)'
+build/obj/kernels/c.cpp.o:c.cpp:function again: warning: undefined reference to 'a_launcher'
+"""
 LLD = """\
 ld.lld: warning: undefined symbol: a_launcher
 >>> referenced by a_binding.cpp
 >>>               build/obj/kernels/a_binding.cpp.o:(call)
+>>> referenced by c.cpp
+>>>               build/obj/kernels/c.cpp.o:(again)
+
 ld.lld: warning: undefined symbol: PyExc_ImportError
+>>> referenced by c.cpp
+>>>               build/obj/kernels/c.cpp.o:(again)
+
+ld.lld: warning: undefined symbol: at::nothing(double)
+>>> referenced by b.cpp
+>>>               build/obj/kernels/b.cpp.o:(vtable for W)
 """
 
 
-@pytest.mark.parametrize(
-    ("log", "symbols"), [(BFD, ["a_launcher", "at::nothing(double)"]), (GOLD, ["a_launcher"]), (LLD, ["a_launcher"])]
-)
-def test_undefined_symbols_of_every_linker(log: str, symbols: list[str]) -> None:
-    found = link.undefined_symbols(log)
-    assert [each.symbol for each in found] == symbols
-    assert found[0].object == "build/obj/kernels/a_binding.cpp"
+@pytest.mark.parametrize("log", [BFD, GOLD, LLD], ids=["bfd", "gold", "lld"])
+def test_undefined_symbols_of_every_linker(log: str) -> None:
+    assert [(each.symbol, each.object) for each in link.undefined_symbols(log)] == [
+        ("a_launcher", "build/obj/kernels/a_binding.cpp"),
+        ("at::nothing(double)", "build/obj/kernels/b.cpp"),
+    ]
+
+
+def test_gold_naming_a_source_line_does_not_name_the_object_of_another() -> None:
+    log = GOLD.splitlines()[0] + "\n/home/me/ws/kernels/b.cpp:2: warning: undefined reference to 'other(float)'\n"
+    assert [(each.symbol, each.object) for each in link.undefined_symbols(log)][1] == ("other(float)", "")
+
+
+BFD_TWICE = """\
+/usr/bin/ld: build/obj/kernels/b.cpp.o: in function `twin':
+b.cpp:(.text+0x0): multiple definition of `twin'; build/obj/kernels/a.cu.o:a.cpp:(.text+0x0): first defined here
+/usr/bin/ld: build/obj/kernels/c.cpp.o: in function `dup(int)':
+c.cpp:3: multiple definition of `dup(int)'; build/obj/kernels/b.cpp.o:b.cpp:(.text+0x16): first defined here
+/usr/bin/ld: build/obj/kernels/a.cu.o: in function `call':
+a.cpp:(.text+0xf): warning: undefined reference to `PyLong_FromLong'
+collect2: error: ld returned 1 exit status
+"""
+GOLD_TWICE = """\
+/usr/bin/ld.gold: error: build/obj/kernels/b.cpp.o: multiple definition of 'twin'
+/usr/bin/ld.gold: build/obj/kernels/a.cu.o: previous definition here
+/usr/bin/ld.gold: error: build/obj/kernels/c.cpp.o: multiple definition of 'dup(int)'
+/usr/bin/ld.gold: build/obj/kernels/b.cpp.o: previous definition here
+build/obj/kernels/a.cu.o:a.cpp:function call: warning: undefined reference to 'PyLong_FromLong'
+collect2: error: ld returned 1 exit status
+"""
+LLD_TWICE = """\
+ld.lld: error: duplicate symbol: twin
+>>> defined at a.cpp
+>>>            build/obj/kernels/a.cu.o:(twin)
+>>> defined at b.cpp
+>>>            build/obj/kernels/b.cpp.o:(.text+0x0)
+
+ld.lld: error: duplicate symbol: dup(int)
+>>> defined at b.cpp
+>>>            build/obj/kernels/b.cpp.o:(dup(int))
+>>> defined at c.cpp:3 (/home/me/ws/kernels/c.cpp:3)
+>>>            build/obj/kernels/c.cpp.o:(.text+0x16)
+
+ld.lld: warning: undefined symbol: PyLong_FromLong
+>>> referenced by a.cpp
+>>>               build/obj/kernels/a.cu.o:(call)
+collect2: error: ld returned 1 exit status
+"""
+
+
+@pytest.mark.parametrize("log", [BFD_TWICE, GOLD_TWICE, LLD_TWICE], ids=["bfd", "gold", "lld"])
+def test_doubled_symbols_of_every_linker(log: str) -> None:
+    found = {symbol: sorted(objects) for symbol, objects in link.doubled_symbols(log).items()}
+    assert found == {
+        "twin": ["build/obj/kernels/a.cu", "build/obj/kernels/b.cpp"],
+        "dup(int)": ["build/obj/kernels/b.cpp", "build/obj/kernels/c.cpp"],
+    }
+    assert "twin is defined in more than one file" in link.link_failures(log, [], [])[0].message
+    assert all("build/obj" not in each.message for each in link.link_failures(log, [], []))
 
 
 # Tools
@@ -438,6 +504,9 @@ def test_ninja_is_looked_for_beside_the_interpreter_and_in_its_package(
     monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: spec)
     assert toolchain.find_ninja() == inside
     beside = ninja_in(tmp_path / "bin")
+    assert toolchain.find_ninja() == beside
+    # Not the one that this shell's PATH leads to: another version would compile everything again.
+    monkeypatch.setenv("PATH", str(ninja_in(tmp_path / "system").parent))
     assert toolchain.find_ninja() == beside
 
 

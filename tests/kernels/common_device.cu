@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -186,7 +185,7 @@ void test_errors() {
     try {
         CUDA_CHECK(cudaErrorInvalidValue);
         expect(false, "CUDA_CHECK throws");
-    } catch (const std::runtime_error& error) {
+    } catch (const kernels::Error& error) {
         const std::string text = error.what();
         expect(text.find("cudaErrorInvalidValue") != std::string::npos &&
                    text.find("common_device.cu:") != std::string::npos,
@@ -196,7 +195,7 @@ void test_errors() {
         spin<<<1, 5000>>>(1);  // more threads than a block may have
         CUDA_CHECK_LAUNCH();
         expect(false, "CUDA_CHECK_LAUNCH throws");
-    } catch (const std::runtime_error&) {
+    } catch (const kernels::Error&) {
     }
     expect(cudaGetLastError() == cudaSuccess, "a refused launch leaves no error behind");
 }

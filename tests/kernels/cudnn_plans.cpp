@@ -197,7 +197,7 @@ int main() {
         report("odd image", problem(2, 3, 17, 5, 19, false, true), kTimed);
         report("one", problem(1, 1, 1, 1, 1, true, false), kTimed);
         CUDNN_CHECK(cudnnBackendFinalize(nullptr));
-    } catch (const std::runtime_error& error) {
+    } catch (const kernels::Error& error) {
         std::fprintf(stderr, "%s\n", error.what());
     }
     return 0;

@@ -58,6 +58,42 @@ def test_a_header_compiles_alone(header, tmp_path):
     assert result.returncode == 0, result.stderr
 
 
+# The two functions of CUDA that check.h calls are replaced, so neither a GPU nor the runtime is needed.
+ERRORS = r"""
+#include "common/check.h"
+extern "C" const char* cudaGetErrorName(cudaError_t) { return "cudaErrorInvalidValue"; }
+extern "C" const char* cudaGetErrorString(cudaError_t) { return "invalid argument"; }
+template <typename F> void show(F&& f) {
+    try { f(); } catch (const std::exception& error) { std::puts(error.what()); }
+}
+int main() {
+    show([] { CUDA_CHECK(cudaSuccess); });
+    show([] { CUDA_CHECK(cudaErrorInvalidValue); });
+    show([] { kernels::throw_api_error("CUDA", std::string(5000, 'e').c_str(), "NAME", "meaning", "file.cu", 7); });
+    show([] { kernels::throw_error("config must be 0 to %d, got %ld: %s", 3, -1L, "no"); });
+    show([] { kernels::throw_error("%s", std::string(5000, 'x').c_str()); });
+}
+"""
+
+
+@needs_nvcc
+def test_errors_are_sentences_with_their_place(tmp_path):
+    source = tmp_path / "errors.cpp"
+    source.write_text("#include <string>\n" + ERRORS)
+    include = Path(NVCC).resolve().parents[1] / "include"
+    flags = ["-std=c++17", "-Wall", "-Werror", f"-I{ROOT / 'kernels'}", "-isystem", str(include)]
+    result = run("g++", *flags, str(source), "-o", str(tmp_path / "errors"))
+    assert result.returncode == 0, result.stderr
+    invalid, long_call, own, cut = run(str(tmp_path / "errors")).stdout.splitlines()
+    line = source.read_text().splitlines().index("    show([] { CUDA_CHECK(cudaErrorInvalidValue); });") + 1
+    assert invalid == (
+        f"CUDA error cudaErrorInvalidValue (invalid argument) from cudaErrorInvalidValue at {source}:{line}"
+    )
+    assert long_call.endswith("eee at file.cu:7")
+    assert own == "config must be 0 to 3, got -1: no"
+    assert cut == "x" * 1023
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no NVIDIA GPU in this machine")
 @needs_nvcc

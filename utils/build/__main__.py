@@ -6,9 +6,11 @@ Exit 0: built, or up to date. 1: the sources do not build. 2: the environment is
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -69,6 +71,13 @@ def _stopped(number: int, frame: Any) -> None:
 
 def _progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+    _load_console()
+
+
+@functools.cache
+def _load_console() -> None:
+    """Loads what draws the tables, which takes a tenth of a second, while the compilers run."""
+    threading.Thread(target=importlib.import_module, args=("utils.present.console",), daemon=True).start()
 
 
 def _simulated(workspace: Workspace, options: argparse.Namespace) -> int:

@@ -17,10 +17,10 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from utils.build import flags, ninja_file
 from utils.build.digest import digest_of, file_sha256, sources_digest
@@ -33,6 +33,9 @@ from utils.build.storage import install, locked, writable_folder, write_text
 from utils.build.toolchain import MODULE, find_ninja
 from utils.present.outcome import CannotTell
 from utils.problem.workspace import Workspace
+
+if TYPE_CHECKING:
+    from utils.build.importing import Importer
 
 BUILT, UP_TO_DATE, FAILED = "BUILT", "UP_TO_DATE", "FAILED"
 
@@ -188,12 +191,11 @@ class _Run:
             return failures
         ninja = find_ninja()
         self._prepare()
-        objects = self._compile(ninja, result)
-        logs = self._logs()
-        self._write_log(logs)
-        failures = self._failures(logs)
-        if not failures:
-            failures = self._import(result)
+        with self._importer() as importer:
+            objects = self._compile(ninja, result)
+            logs = self._logs()
+            self._write_log(logs)
+            failures = self._failures(logs) or self._import(result, importer)
         if failures:
             self._remember(objects, {})
             return failures
@@ -245,7 +247,7 @@ class _Run:
 
     def _compile(self, ninja: Path, result: BuildResult) -> dict[str, dict[str, str]]:
         """Runs ninja; what each object that is there now was made from: file -> SHA-256."""
-        from utils.build.pch import PrecompiledHeader
+        from utils.build.pch import BuildHeaders
 
         before = {step.output: _stamp(self.root / step.output) for step in self.plan.steps}
         # Before the compilers read them: a file edited meanwhile is then seen as changed at the next build.
@@ -254,19 +256,9 @@ class _Run:
         }
         began = time.time_ns()
         todo = [step for step in self.plan.steps[:-1] if before[step.output] is None]
-        kinds = [step.precompiled for step in todo if step.precompiled]
-        tools = self.plan.tools
-        headers = [PrecompiledHeader(kind, tools.torch, tools.nvcc, tools.compiler) for kind in sorted(set(kinds))]
-        ready = {header.kind: found for header in headers if (found := header.header)}
-        lacking = [header for header in headers if header.kind not in ready]
+        headers = BuildHeaders([step.precompiled for step in todo if step.precompiled], self.plan.tools, self.say)
         jobs = flags.jobs()
-        spare = jobs >= 4 and len(todo) + len(lacking) <= jobs
-        make_later = []
-        for header in lacking:
-            if spare:
-                self._start_header(header)
-            elif header.wanted_before() or kinds.count(header.kind) >= 4:
-                make_later.append(header)
+        precompiled = headers.ready(jobs - len(todo) if jobs >= 4 else 0)
         count = sum(1 for step in todo if step.depfile)
         if count:
             shown = ", ".join(each.sm for each in self.plan.architectures)
@@ -274,22 +266,18 @@ class _Run:
                 f"compiling {count} file{'s' if count > 1 else ''} for {shown} "
                 f"with nvcc {self.plan.nvcc.version} and {self.plan.compiler.described}"
             )
-        self._ninja(ninja, jobs, ready)
-        for header in make_later:
-            self._start_header(header)
-        result.compiled = [
-            step.title for step in self.plan.steps if _stamp(self.root / step.output) != before[step.output]
-        ]
-        made = [step for step in self.plan.steps[:-1] if (self.root / step.output).exists()]
-        return {step.output: self._inputs_of(step, sources[step.output], began) for step in made}
-
-    def _start_header(self, header: Any) -> None:
-        process = header.start()
-        if process:
-            self.say(
-                "making the precompiled torch headers in the background, for later builds "
-                f"(process {process}, about 20 s, once)"
-            )
+        self._ninja(ninja, jobs, precompiled)
+        headers.finish()
+        after = {step.output: _stamp(self.root / step.output) for step in self.plan.steps}
+        result.compiled = [step.title for step in self.plan.steps if after[step.output] != before[step.output]]
+        # What was not compiled is still made from what the record says: `_prepare` has seen to that.
+        return {
+            step.output: self._inputs_of(step, sources[step.output], began)
+            if after[step.output] != before[step.output]
+            else self.state["objects"][step.output]
+            for step in self.plan.steps[:-1]
+            if after[step.output] is not None
+        }
 
     def _ninja(self, ninja: Path, jobs: int, headers: dict[str, Path]) -> None:
         environment = {
@@ -311,6 +299,9 @@ class _Run:
             errors="replace",
         ) as run:
             try:
+                # Needed when ninja is done, and loaded while it is at work.
+                from utils.build import errors, functions, link  # noqa: F401
+
                 assert run.stdout is not None
                 for line in run.stdout:
                     said.append(line)
@@ -383,18 +374,30 @@ class _Run:
             (self.root / link_step.output).unlink(missing_ok=True)
         return failures
 
-    def _import(self, result: BuildResult) -> list[Failure]:
-        """Imports the linked module, unless its registrations are those of the last good build."""
-        from utils.build.importing import try_import
+    def _importer(self) -> contextlib.AbstractContextManager[Importer | None]:
+        """The process that will import the module, where that is foreseen: it loads torch while the compilers run."""
+        if self._registrations_stand(step for step in self.plan.steps if not (self.root / step.output).exists()):
+            return contextlib.nullcontext()
+        from utils.build.importing import Importer
 
-        registering = [
-            step for step in self.plan.steps if step.inputs[0].endswith(".cpp") and step.output != "build/obj/facts.o"
-        ]
+        torch = self.plan.torch
+        return Importer(torch.python, self.root, [torch.lib / "libtorch_python.so"])
+
+    def _registrations_stand(self, compiled: Iterable[Step]) -> bool:
+        """Whether the registrations are still those of the last good build when `compiled` are the steps that ran."""
         same = self.state.get("plan") == self.plan.key and self.state.get("registered")
-        if same and not any(step.title in result.compiled for step in registering):
+        registering = (step for step in compiled if step.depfile and not step.inputs[0].endswith(".cu"))
+        return bool(same) and not any(registering)
+
+    def _import(self, result: BuildResult, importer: Importer | None) -> list[Failure]:
+        """Imports the linked module, unless its registrations are those of the last good build."""
+        if self._registrations_stand(step for step in self.plan.steps if step.title in result.compiled):
             result.registered = self.state["registered"]
             return []
-        imported = try_import(self.plan.torch.python, self.plan.built_module, self.root)
+        from utils.build.importing import try_import
+
+        module = self.plan.built_module
+        imported = importer.load(module) if importer else try_import(self.plan.torch.python, module, self.root)
         result.registered = imported.kernels
         return [imported.failure] if imported.failure else []
 

@@ -87,13 +87,18 @@ def own_include_folders(workspace: Workspace) -> list[Path]:
     return include_folders(workspace)
 
 
-def link_flags(libraries: Libraries) -> list[str]:
-    """Flags and files of the link, after the objects.
+def linker_flags(linker: str) -> list[str]:
+    """Which linker ("" for the compiler's own), and what it does about undefined symbols.
 
     -z defs wants every symbol defined, at the link instead of at import; Python's own symbols come from the interpreter
     and may be in no library at all, so unresolved ones are reported as warnings, which `link.undefined_symbols` reads.
     """
-    return ["-Wl,-z,defs", "-Wl,--warn-unresolved-symbols", *library_flags(libraries)]
+    return [*([f"-fuse-ld={linker}"] if linker else []), "-Wl,-z,defs", "-Wl,--warn-unresolved-symbols"]
+
+
+def link_flags(libraries: Libraries, linker: str) -> list[str]:
+    """Flags and files of the link, after the objects."""
+    return [*linker_flags(linker), *library_flags(libraries)]
 
 
 def library_flags(libraries: Libraries) -> list[str]:

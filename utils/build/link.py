@@ -12,10 +12,10 @@ from utils.build.errors import compile_failure
 from utils.build.failures import Failure
 from utils.build.functions import Function
 
-# "undefined reference to `x'" (GNU ld, gold) or "undefined symbol: x" (lld)
-_UNDEFINED = re.compile(r"undefined reference to [`'‘](?P<old>.+)['’]$|undefined symbol: (?P<new>.+)$")
+# "undefined reference to `x'" (GNU ld), "undefined reference to 'x'" (gold), "undefined symbol: x" (lld)
+_UNDEFINED = re.compile(r"undefined reference to [`'‘](.+)['’]$|undefined symbol: (.+)$")
 _OBJECT = re.compile(r"(build/obj/[^:()]+?)\.o\b")
-_TWICE = re.compile(r"multiple definition of [`'‘](?P<old>.+?)['’]|duplicate symbol: (?P<new>.+)$")
+_TWICE = re.compile(r"multiple definition of [`'‘](.+?)['’]|duplicate symbol: (.+)$")
 # Python's own symbols come from the interpreter that loads the module.
 _PYTHON = re.compile(r"_?Py(?:[A-Z]|_)\w*$")
 
@@ -31,34 +31,47 @@ class Undefined:
 def undefined_symbols(log: str) -> list[Undefined]:
     """The undefined symbols in a link's output, each once, without those of the Python interpreter."""
     found: dict[str, Undefined] = {}
-    last_object = ""
+    above = symbol = ""
     for line in log.splitlines():
         named = _OBJECT.search(line)
-        if named:
-            last_object = named[1]
         match = _UNDEFINED.search(line)
         if match:
-            symbol = (match["old"] or match["new"]).strip()
+            symbol = next(each for each in match.groups() if each).strip()
             if not _PYTHON.match(symbol):
-                found.setdefault(symbol, Undefined(symbol, last_object))
-        elif line.startswith(">>>") and named and found:
+                found.setdefault(symbol, Undefined(symbol, named[1] if named else above))
+        elif line.startswith(">>>"):
             # lld names the object after the symbol.
-            last = list(found)[-1]
-            if not found[last].object:
-                found[last] = Undefined(last, named[1])
+            if named and symbol in found and not found[symbol].object:
+                found[symbol] = Undefined(symbol, named[1])
+        elif named and "in function" in line:
+            # GNU ld names it once for all that follow.
+            above = named[1]
     return list(found.values())
+
+
+def doubled_symbols(log: str) -> dict[str, list[str]]:
+    """The symbols in a link's output that are defined more than once, with the objects that define them."""
+    found: dict[str, list[str]] = {}
+    above: list[str] = []
+    symbol = ""
+    for line in log.splitlines():
+        named = _OBJECT.findall(line)
+        match = _TWICE.search(line)
+        if match:
+            symbol = next(each for each in match.groups() if each).strip()
+            found.setdefault(symbol, []).extend([*above, *named])
+        elif symbol and (line.startswith(">>>") or line.endswith("previous definition here")):
+            found[symbol].extend(named)
+        else:
+            symbol = ""
+        above = named if "in function" in line else []
+    return found
 
 
 def link_failures(log: str, functions: Sequence[Function], sources: Sequence[str]) -> list[Failure]:
     """What stopped the link, from the functions of the workspace's sources and the names of those."""
     failures = [_explain_undefined(each, functions, sources) for each in undefined_symbols(log)]
-    twice: dict[str, list[str]] = {}
-    for line in log.splitlines():
-        match = _TWICE.search(line)
-        if match:
-            objects = [each.removeprefix("build/obj/") for each in _OBJECT.findall(line)]
-            twice.setdefault((match["old"] or match["new"]).strip(), []).extend(objects)
-    failures += [_explain_twice(symbol, objects, functions) for symbol, objects in twice.items()]
+    failures += [_explain_twice(symbol, objects, functions) for symbol, objects in doubled_symbols(log).items()]
     return failures or [compile_failure("the link", "cuda_extension", log, None)]
 
 
@@ -163,7 +176,7 @@ def _library_hint(name: str, symbol: str) -> tuple[str, str] | None:
 def _explain_twice(symbol: str, objects: Sequence[str], functions: Sequence[Function]) -> Failure:
     name = _base_name(symbol)
     places = [each.place for each in functions if each.name == name and each.defined]
-    files = list(dict.fromkeys(places or objects))
+    files = list(dict.fromkeys(places or (each.removeprefix("build/obj/") for each in objects)))
     return Failure(
         f"{symbol} is defined in more than one file: {', '.join(files)}",
         files[-1] if files else "",

@@ -1,12 +1,14 @@
-"""Precompiled headers of torch: a binding compiles in under half the time with one.
+"""Precompiled headers of torch: a binding compiles in little more than half the time with one.
 
-Parsing torch's headers is nearly all of a binding's compilation. GCC can keep the result in a file (half a gigabyte for
+Parsing torch's headers is most of a binding's compilation. GCC can keep the result in a file (half a gigabyte for
 all of torch, written in twice the time of one plain compilation), so making it pays from the second or third
-compilation on and must never be waited for:
+compilation on:
 
 - it is made by a process of its own, at the lowest priority, and appears whole (renamed when complete);
 - with cores to spare that process starts beside the first build; on a small machine it starts only after a build, and
   only when bindings are compiled for the second time;
+- a build that finds it in the making waits for it, but not for long: half the time that it has been in the making, at
+  most _PATIENCE seconds, about what a binding gains. So the edit after a cold build is a fast one already;
 - it lies in the user's cache folder, is shared by all workspaces, and the four last used are kept.
 
 There is one for each set of headers that bindings begin with. A file takes one only when it includes all of the set
@@ -25,14 +27,18 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from utils.build import flags
 from utils.build.scan import starts_with_includes
 from utils.build.storage import cache_folder
 from utils.build.toolchain import HostCompiler, Nvcc, Torch
 from utils.problem.workspace import ROOT
+
+if TYPE_CHECKING:
+    from utils.build.plan import Tools
 
 VARIABLE = "KERNEL_WORKBENCH_PCH"
 # The most comprehensive first: a source takes the first that fits.
@@ -43,6 +49,7 @@ SETS = {
 _NAME = "torch_headers.h"
 _KEPT = 4
 _DISK, _MEMORY = 2 << 30, 4 << 30
+_PATIENCE = 5.0
 
 
 def fitting(source_text: str) -> str:
@@ -81,6 +88,21 @@ class PrecompiledHeader:
         with contextlib.suppress(OSError):
             os.utime(self.folder)  # the last use, for eviction
         return self.folder / _NAME
+
+    def wait(self, say: Callable[[str], None] = lambda text: None) -> Path | None:
+        """The header once another process has made it, where that is worth waiting for; `say` is told of the wait."""
+        if self.folder is None or not self.folder.is_dir():
+            return None
+        started = time.time()
+        with contextlib.suppress(OSError):
+            started = (self.folder / _NAME).stat().st_mtime
+        patience = min(_PATIENCE, (time.time() - started) / 2)
+        if patience > 1 and _busy(self.folder):
+            say(f"waiting for the precompiled torch headers, which are nearly made ({patience:.0f} s at most)")
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline and _busy(self.folder):
+            time.sleep(0.05)
+        return self.header
 
     def wanted_before(self) -> bool:
         """Whether a build has wanted it before this one; from now on, yes."""
@@ -134,6 +156,41 @@ def _busy(folder: Path) -> bool:
         except BlockingIOError:
             return True
     return False
+
+
+class BuildHeaders:
+    """The precompiled headers of one build, which compiles bindings that fit the sets `kinds` (one entry each)."""
+
+    def __init__(self, kinds: Sequence[str], tools: Tools, say: Callable[[str], None]) -> None:
+        self._kinds = kinds
+        self._say = say
+        self._all = [PrecompiledHeader(kind, tools.torch, tools.nvcc, tools.compiler) for kind in sorted(set(kinds))]
+        self._later: list[PrecompiledHeader] = []
+
+    def ready(self, spare_jobs: int) -> dict[str, Path]:
+        """What the compilers get now, by set. Starts making what is lacking, beside the build when it leaves a job
+        for each, or else has `finish` do so where it is likely to pay."""
+        found = {each.kind: header for each in self._all if (header := each.header or each.wait(self._say))}
+        lacking = [each for each in self._all if each.kind not in found]
+        for each in lacking:
+            if spare_jobs >= len(lacking):
+                self._start(each)
+            elif each.wanted_before() or self._kinds.count(each.kind) >= 4:
+                self._later.append(each)
+        return found
+
+    def finish(self) -> None:
+        """To be called when the compilers are done."""
+        for each in self._later:
+            self._start(each)
+
+    def _start(self, header: PrecompiledHeader) -> None:
+        process = header.start()
+        if process:
+            self._say(
+                "making the precompiled torch headers in the background, for later builds "
+                f"(process {process}, about 20 s, once)"
+            )
 
 
 def make(kind: str, folder: Path, command: Sequence[str]) -> bool:

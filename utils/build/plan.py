@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from utils.build import flags, gpus, pch
+from utils.build import flags, gpus, linker, pch
 from utils.build.architectures import VARIABLE, Architecture, check_supported, parse_arch_list, uncovered
 from utils.build.ninja_file import Step
 from utils.build.sources import Sources, find_sources
@@ -33,14 +33,15 @@ from utils.build.toolchain import (
     find_python_torch,
     idle_cuda_home,
 )
-from utils.problem.workspace import Workspace
+from utils.problem.workspace import ROOT, Workspace
 
 # Rises when what a build makes changes in a way that the flags do not show.
-FORMAT = 1
+FORMAT = 2
 
 # nvcc hands these characters of a path to a shell unquoted; spaces, brackets and non-ASCII letters are fine.
 _NVCC_BREAKS = re.compile(r"[$\"'`\\]")
 
+NVCC_SCRIPT = ROOT / "utils/build/nvcc.sh"
 FACTS_SOURCE = "build/facts.cpp"
 STAMP = "build/toolchain.stamp"
 
@@ -135,7 +136,10 @@ def find_tools(memory: Memory) -> Tools:
     compiler = find_host_compiler()
     name = f"cxx {' '.join(compiler.command)} {_identity(compiler.path)}"
     said = memory.recall(name, lambda: describe_host_compiler(compiler))
-    return Tools(torch, nvcc, replace(compiler, version=said["version"], gnu=said["gnu"]))
+    compiler = replace(compiler, version=said["version"], gnu=said["gnu"])
+    name = " ".join(["linker for", name, *map(_identity, linker.candidates_present())])
+    said = memory.recall(name, lambda: linker.fast_linker(compiler))
+    return Tools(torch, nvcc, replace(compiler, linker=said))
 
 
 def _identity(path: Path) -> str:
@@ -288,6 +292,7 @@ class _StepWriter:
         own = [self._for_nvcc(folder) for folder in flags.own_include_folders(self.workspace)]
         others = [self._for_nvcc(folder) for folder in flags.cuda_include_folders(self.torch, self.nvcc)]
         command = [
+            *("sh", self.shown(NVCC_SCRIPT), output),
             str(self.nvcc.path),
             "-ccbin",
             self.compiler.for_nvcc,
@@ -323,5 +328,6 @@ class _StepWriter:
 
     def _link(self, objects: list[str]) -> Step:
         output = f"build/{MODULE}{self.torch.extension_suffix}"
-        command = (*self.compiler.command, "-shared", "-o", output, *objects, *flags.link_flags(self.libraries))
+        link_flags = flags.link_flags(self.libraries, self.compiler.linker)
+        command = (*self.compiler.command, "-shared", "-o", output, *objects, *link_flags)
         return Step(output, tuple(objects), command, f"link {MODULE}")

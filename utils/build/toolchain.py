@@ -94,6 +94,8 @@ class HostCompiler:
     gnu: bool = False
     # What nvcc is given with -ccbin
     for_nvcc: str = ""
+    # The faster linker to ask for (see linker.py); "" for the compiler's own.
+    linker: str = ""
 
     @property
     def described(self) -> str:
@@ -270,19 +272,22 @@ def _ask(command: list[str], name: str, check: bool = True) -> str:
 
 
 def find_ninja() -> Path:
-    """ninja on PATH, beside the interpreter (which may be called by its path alone), or in its Python package."""
+    """ninja beside the interpreter (which may be called by its path alone), in its Python package, or on PATH.
+
+    PATH comes last: where it leads depends on the shell, and another version of ninja compiles everything again.
+    """
     folders = [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
     spec = importlib.util.find_spec("ninja")
     if spec and spec.origin:
         package = Path(spec.origin).parent
         folders += [package, package / "data/bin", package / "bin"]
     on_path = shutil.which("ninja") or shutil.which("ninja-build")
-    candidates = ([Path(on_path)] if on_path else []) + [folder / "ninja" for folder in folders]
+    candidates = [folder / "ninja" for folder in folders] + ([Path(on_path)] if on_path else [])
     for candidate in candidates:
         if candidate.is_file() and os.access(candidate, os.X_OK):
             return candidate
     raise CannotTell(
-        f"ninja was not found (PATH, beside {sys.executable}, its Python package); install it: "
+        f"ninja was not found (beside {sys.executable}, its Python package, PATH); install it: "
         f"{sys.executable} -m pip install ninja, or apt install ninja-build"
     )
 

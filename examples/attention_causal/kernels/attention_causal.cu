@@ -18,10 +18,9 @@
 
 #include <cmath>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
 #include "common/causal_attention.cuh"
+#include "common/check.h"
 
 namespace {
 
@@ -58,6 +57,6 @@ extern "C" void attention_causal_launcher(float* out, const float* query, const 
             kernels::launch_causal_attention<kHeadDim, 1, true>(arguments, batches, stream);
             break;
         default:
-            throw std::runtime_error("attention_causal: config must be 0 to 3, got " + std::to_string(config));
+            kernels::throw_error("attention_causal: config must be 0 to 3, got %d", config);
     }
 }

@@ -27,8 +27,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
 #include "common/check.h"
 #include "common/cudnn_conv.h"
@@ -174,7 +172,7 @@ int64_t library_bytes(const Sizes& sizes, int64_t chunk, bool half) {
         if (images == 0) continue;
         const int64_t wanted = kernels::convolution_workspace_bytes(convolution_of(sizes, images, half),
                                                                     kernels::ConvolutionSearch::kTimed);
-        if (wanted < 0) throw std::runtime_error("conv_tanh_pool: cuDNN has no engine for this convolution");
+        if (wanted < 0) kernels::throw_error("conv_tanh_pool: cuDNN has no engine for this convolution");
         bytes = std::max(bytes, wanted);
     }
     return bytes;
@@ -212,7 +210,7 @@ void run(float* y, const float* x, const float* w, const float* conv_bias, const
         const kernels::ConvolutionOperands operands{packed_x, packed_w, packed_bias, convolved, memory + place.library};
         if (!kernels::run_convolution(convolution_of(sizes, images, sizeof(T) == 2), operands,
                                       kernels::ConvolutionSearch::kTimed, stream)) {
-            throw std::runtime_error("conv_tanh_pool: cuDNN has no engine for this convolution");
+            kernels::throw_error("conv_tanh_pool: cuDNN has no engine for this convolution");
         }
         pool_kernel<T, Width><<<static_cast<unsigned>(images * out_rows), kThreads, tile_bytes, stream>>>(
             y + first * sizes.filters * out_rows * out_columns, convolved, bias, scale,
@@ -234,13 +232,13 @@ extern "C" int64_t conv_tanh_pool_workspace_bytes(int64_t images, int64_t channe
 }
 
 // Contiguous tensors; channels a multiple of 8, filters of 8 with 256 / (filters / 4) whole; the convolution's result
-// at least 4 x 4. workspace: conv_tanh_pool_workspace_bytes, 256-byte aligned. Throws std::runtime_error.
+// at least 4 x 4. workspace: conv_tanh_pool_workspace_bytes, 256-byte aligned. Throws kernels::Error.
 extern "C" void conv_tanh_pool_launcher(float* y, const float* x, const float* w, const float* conv_bias,
                                         const float* bias, float scale, int64_t images, int64_t channels,
                                         int64_t height, int64_t width, int64_t filters, int64_t window_height,
                                         int64_t window_width, int config, void* workspace, cudaStream_t stream) {
     if (config < 0 || config > 3) {
-        throw std::runtime_error("conv_tanh_pool: config must be 0 to 3, got " + std::to_string(config));
+        kernels::throw_error("conv_tanh_pool: config must be 0 to 3, got %d", config);
     }
     const Sizes sizes{images, channels, height, width, filters, window_height, window_width};
     const int64_t chunk = chunk_of(sizes, config);

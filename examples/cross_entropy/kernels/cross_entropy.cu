@@ -17,8 +17,6 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
 #include "common/check.h"
 #include "common/online_softmax.cuh"
@@ -156,6 +154,6 @@ extern "C" void cross_entropy_launcher(float* loss, const float* logits, const i
     } else if (config == 2) {
         launch<512>(loss, logits, targets, rows, classes, ignored_target, workspace, stream);
     } else {
-        throw std::runtime_error("cross_entropy: config must be 0, 1 or 2, got " + std::to_string(config));
+        kernels::throw_error("cross_entropy: config must be 0, 1 or 2, got %d", config);
     }
 }

@@ -19,8 +19,6 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
 #include "common/check.h"
 #include "common/reduce.cuh"
@@ -142,6 +140,6 @@ extern "C" void cumsum_rows_launcher(float* output, const float* input, int64_t 
     } else if (config == 2) {
         launch<128>(output, input, rows, cols, stream);
     } else {
-        throw std::runtime_error("cumsum_rows: config must be 0, 1 or 2, got " + std::to_string(config));
+        kernels::throw_error("cumsum_rows: config must be 0, 1 or 2, got %d", config);
     }
 }

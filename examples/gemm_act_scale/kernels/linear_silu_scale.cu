@@ -16,8 +16,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
 #include "common/check.h"
 #include "common/cublaslt.h"
@@ -61,12 +59,12 @@ void launch_silu_scale(float* y, const float* bias, float scale, int64_t rows, i
 
 }  // namespace
 
-// rows, in_features and out_features at least 1; y overlaps none of the others. Throws std::runtime_error.
+// rows, in_features and out_features at least 1; y overlaps none of the others. Throws kernels::Error.
 extern "C" void linear_silu_scale_launcher(float* y, const float* x, const float* weight, const float* bias,
                                            float scale, int64_t rows, int64_t in_features, int64_t out_features,
                                            int config, void* workspace, int64_t workspace_bytes, cudaStream_t stream) {
     if (config < 0 || config > 2) {
-        throw std::runtime_error("linear_silu_scale: config must be 0, 1 or 2, got " + std::to_string(config));
+        kernels::throw_error("linear_silu_scale: config must be 0, 1 or 2, got %d", config);
     }
     kernels::Gemm gemm{};
     gemm.m = rows;
@@ -95,7 +93,7 @@ extern "C" void linear_silu_scale_launcher(float* y, const float* x, const float
         gemm.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
         operands.bias = nullptr;
         if (!kernels::run_gemm(gemm, operands, kernels::GemmSearch::kTimed, stream)) {
-            throw std::runtime_error("linear_silu_scale: cuBLASLt has no algorithm for this shape");
+            kernels::throw_error("linear_silu_scale: cuBLASLt has no algorithm for this shape");
         }
     }
     const float* late_bias = fused ? nullptr : bias;

@@ -31,8 +31,6 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
 #include "common/check.h"
 #include "common/team.cuh"
@@ -169,7 +167,7 @@ extern "C" void group_norm_launcher(float* output, const float* input, const flo
                                     int64_t samples, int64_t channels, int64_t positions, int64_t groups, float epsilon,
                                     void* workspace, int config, cudaStream_t stream) {
     if (config < 0 || config > 7) {
-        throw std::runtime_error("group_norm: config must be 0 to 7, got " + std::to_string(config));
+        kernels::throw_error("group_norm: config must be 0 to 7, got %d", config);
     }
     const int segments = static_cast<int>(samples * groups);
     const int group_count = static_cast<int>(groups);

@@ -32,8 +32,6 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
 #include "common/check.h"
 #include "common/team.cuh"
@@ -186,7 +184,7 @@ extern "C" void layer_norm_launcher(float* output, const float* input, const flo
                                     int64_t rows, int64_t length, float epsilon, void* workspace, int config,
                                     cudaStream_t stream) {
     if (config < 0 || config > 7) {
-        throw std::runtime_error("layer_norm: config must be 0 to 7, got " + std::to_string(config));
+        kernels::throw_error("layer_norm: config must be 0 to 7, got %d", config);
     }
     const bool vectors = length % 4 == 0 && kernels::is_aligned(input, 16) && kernels::is_aligned(output, 16) &&
                          kernels::is_aligned(weight, 16) && kernels::is_aligned(bias, 16);

@@ -27,7 +27,7 @@ extern "C" int64_t matmul_scratch_bytes(int64_t m, int64_t n, int64_t k, int con
     return kernels::matmul_scratch_bytes(m, n, k, config);
 }
 
-// m, n and k at least 1; `out` overlaps neither operand. Throws std::runtime_error.
+// m, n and k at least 1; `out` overlaps neither operand. Throws kernels::Error.
 extern "C" void matmul_launcher(float* out, const float* a, const float* b, int64_t m, int64_t n, int64_t k, int config,
                                 void* scratch, void* workspace, int64_t workspace_bytes, cudaStream_t stream) {
     kernels::matmul(out, a, b, m, n, k, config, scratch, workspace, workspace_bytes, stream);

@@ -25,8 +25,6 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
 #include "common/check.h"
 #include "common/cp_async.cuh"
@@ -222,7 +220,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 extern "C" void matmul_triangular_launcher(float* c, const float* a, const float* b, int n, int config,
                                            cudaStream_t stream) {
     if (config < 0 || config > 1) {
-        throw std::runtime_error("matmul_triangular: config must be 0 or 1, got " + std::to_string(config));
+        kernels::throw_error("matmul_triangular: config must be 0 or 1, got %d", config);
     }
     const bool cut = config == 0;
     const int tiles = (n + kTile - 1) / kTile;

@@ -27,8 +27,6 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
 #include "common/check.h"
 #include "common/cp_async.cuh"
@@ -302,7 +300,7 @@ void launch_width(float* output, const float* input, int64_t planes, int height,
 extern "C" void max_pool_2d_launcher(float* output, const float* input, int64_t planes, int height, int width,
                                      int config, cudaStream_t stream) {
     if (config < 0 || config > 1) {
-        throw std::runtime_error("max_pool_2d: config must be 0 or 1, got " + std::to_string(config));
+        kernels::throw_error("max_pool_2d: config must be 0 or 1, got %d", config);
     }
     if (config == 0 && width <= kMaxSlots * kWarpSize) {
         launch_width(output, input, planes, height, width, stream);

@@ -26,8 +26,6 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
 #include "common/check.h"
 #include "common/cluster.cuh"
@@ -155,7 +153,7 @@ void launch_cluster(float* output, const float* input, int64_t rows, int cols, c
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
     // Asked on each launch rather than remembered, so that a second device gets its own answer; it costs microseconds.
     const int resident = kernels::max_active_clusters(kernel, kClusterBlocks, kClusterThreads, shared_bytes);
-    if (resident == 0) throw std::runtime_error("softmax_rows: no cluster of 8 SMs is to be had here; use config=1");
+    if (resident == 0) kernels::throw_error("softmax_rows: no cluster of 8 SMs is to be had here; use config=1");
     const int64_t clusters = rows < resident ? rows : resident;
 
     cudaLaunchAttribute attribute;
@@ -213,7 +211,7 @@ __global__ void __launch_bounds__(kTwoReadThreads)
 extern "C" void softmax_rows_launcher(float* output, const float* input, int64_t rows, int64_t cols, int config,
                                       cudaStream_t stream) {
     if (config < 0 || config > 1) {
-        throw std::runtime_error("softmax_rows: config must be 0 or 1, got " + std::to_string(config));
+        kernels::throw_error("softmax_rows: config must be 0 or 1, got %d", config);
     }
     constexpr int64_t kColsPerVector = static_cast<int64_t>(kFloatsPerVector) * kClusterThreads * kClusterBlocks;
     const bool vectors =

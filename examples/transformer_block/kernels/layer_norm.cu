@@ -7,8 +7,6 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
 #include "common/check.h"
 #include "common/reduce.cuh"
@@ -82,7 +80,7 @@ extern "C" void layer_norm_launcher(float* y, const float* x, const float* weigh
     } else if (width <= 1024) {
         layer_norm_kernel<8><<<blocks, kThreads, 0, stream>>>(y, x, weight, bias, rows, width, epsilon);
     } else {
-        throw std::runtime_error("layer_norm: width must be at most 1024, got " + std::to_string(width));
+        kernels::throw_error("layer_norm: width must be at most 1024, got %d", width);
     }
     CUDA_CHECK_LAUNCH();
 }

@@ -17,8 +17,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
 #include "common/check.h"
 #include "common/cublaslt.h"
@@ -50,7 +48,7 @@ extern "C" void linear_launcher(float* y, const float* x, const float* weight, c
                                 bool gelu, int64_t rows, int64_t in_features, int64_t out_features, int config,
                                 void* workspace, int64_t workspace_bytes, cudaStream_t stream) {
     if (config < 0 || config > 1) {
-        throw std::runtime_error("linear: config must be 0 or 1, got " + std::to_string(config));
+        kernels::throw_error("linear: config must be 0 or 1, got %d", config);
     }
     kernels::Gemm gemm{};
     gemm.m = rows;
@@ -81,9 +79,8 @@ extern "C" void linear_launcher(float* y, const float* x, const float* weight, c
     operands.bias = nullptr;
     operands.beta = 0.0f;
     if (!kernels::run_gemm(gemm, operands, kernels::GemmSearch::kTimed, stream)) {
-        throw std::runtime_error("linear: cuBLASLt has no algorithm for rows = " + std::to_string(rows) +
-                                 ", in_features = " + std::to_string(in_features) +
-                                 ", out_features = " + std::to_string(out_features));
+        kernels::throw_error("linear: cuBLASLt has no algorithm for rows = %ld, in_features = %ld, out_features = %ld",
+                             rows, in_features, out_features);
     }
     linear_epilogue_kernel<<<static_cast<unsigned>(std::min(rows, kMaxGrid)), kThreads, 0, stream>>>(
         y, bias, residual, rows, out_features, gelu);
