@@ -50,12 +50,6 @@ Returns a new tensor of x's shape.
 config:
     0  groups of 4 or more slices of 16384 or 32768 elements, one slice per SM, held on chip and read once; else 1
     1  two kernels, which read x twice
-    2  as 0, the moments 16 steps ahead of the stores instead of 20: more bytes in flight, less time for the exchange
-    3  as 0, 18 steps
-    4  as 0, 22 steps
-    5  as 0, 24 steps
-    6  as 4, 256 threads with twice the work instead of 512
-    7  slices of 32768 elements, 24 steps
 
 Raises RuntimeError for a wrong device, dtype, shape, layout or config.)doc");
 }

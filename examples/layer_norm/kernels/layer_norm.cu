@@ -9,26 +9,22 @@
 // The algorithm: the chip is big enough to hold a whole row, 128 SMs x 128 KB. Block b owns the same 32768 columns of
 // every row for the whole kernel (kernels/common/team.cuh):
 //   shared memory   ring of 224 KB: this row's slice, and three quarters of the next one's already arriving
-//   registers       the slice's weights, 128 floats in each of 256 threads, and 48 of its 128 biases, loaded once
-//   L2              the other biases (10.5 MB in all; x and y are marked evict-first), loaded 25 KB before their use
+//   registers       the slice's weights, 128 floats in each of 256 threads, loaded once
+//   L2              the biases (16.8 MB; x and y are marked evict-first), loaded 32 KB before their use
 // While a row is normalised and stored, the next one is summed as it arrives. x is read once, y written once.
 //
-// Tried. One phase after the other (wait for the slice, sum it, tell the others, wait for them, normalise) reached
-// 2.6 TB/s of 4.3: between two rows nothing was written, and what was in flight ran dry. The phases overlapped, but all
-// warps of a block stopping for the exchange with the others: 3.1 TB/s. One warp for
-// the whole exchange, one row after the other, and all biases from L2: 3.0 TB/s.
+// Tried, on an H200 with 4.26 TB/s of copy bandwidth. Reading x twice (config 1): 0.240 ms. One phase after the other
+// (wait for the slice, sum it, tell the others, wait for them, normalise): 0.221 ms; between two rows nothing was
+// written, and what was in flight ran dry. The phases overlapped: 0.18 to 0.21 ms, whether all warps take part in the
+// exchange between blocks, one does, or two take turns; the time for the exchange counts, and 26 steps of 28 ahead beat
+// 24, 22 and 20. Three eighths of the biases kept in registers as well: 0.200 for 0.194 ms, so L2's bandwidth is not
+// what is short. DRAM is busy for 57 % of the time, and 88 % of the copy bandwidth would be 0.152 ms.
 //
 // config 0: teams where the row is 4 or more slices of 16384 or 32768 columns, one per SM, else config 1. Of the ring's
-//           28 steps of 8 KB, the moments run 24 ahead of the stores: 16 are the slice, 8 the time for the exchange
-//           between blocks, and the last 4 the bytes in flight.
+//           28 steps of 8 KB, the moments run 26 ahead of the stores: 16 are the slice, 10 the time for the exchange
+//           between blocks, and the last 2 the bytes in flight.
 // config 1: two kernels, moments (split over blocks, merged exactly) and normalise. It reads x twice, handles every
 //           shape.
-// config 2: as 0, the moments 26 steps ahead.
-// config 3: as 0, the moments 22 steps ahead.
-// config 4: as 0, but 32 biases in registers.
-// config 5: as 0, but no biases in registers.
-// config 6: as 2, but no biases in registers.
-// config 7: as 0, the moments 20 steps ahead.
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -43,14 +39,9 @@ namespace {
 using kernels::Moments;
 using kernels::TeamShape;
 
-// Batches of 8 floats: 16 would take registers that biases are kept in. Steps of 8 KB.
-template <int LeadSteps>
-using LongSlices = TeamShape<256, 32768, LeadSteps * 2048, 8>;
-
-// weight and bias of the columns of one thread. In registers for good: the weights, and the biases of the first
-// KeptEighths of each eight chunks. The other biases come from L2, kAhead chunks of theirs before their use, round and
-// round.
-template <typename Shape, int KeptEighths>
+// weight and bias of the columns of one thread. In registers for good: the weights. The biases come from L2, kAhead
+// chunks before their use, round and round.
+template <typename Shape>
 class ColumnAffine {
   public:
     __device__ __forceinline__ ColumnAffine(const float4* weight, const float4* bias) : weight_(weight), bias_(bias) {}
@@ -61,18 +52,15 @@ class ColumnAffine {
             weights_[chunk] = __ldcs(weight_ + chunk * Shape::kThreads);
         }
 #pragma unroll
-        for (int i = 0; i < kKept; ++i) {
-            kept_bias_[i] = __ldcs(bias_ + (i / kKeptOfEight * 8 + i % kKeptOfEight) * Shape::kThreads);
-        }
-#pragma unroll
-        for (int i = 0; i < kAhead; ++i) next_bias_[i] = load_bias(i);
+        for (int chunk = 0; chunk < kAhead; ++chunk) next_bias_[chunk] = load_bias(chunk);
     }
 
     __device__ __forceinline__ void begin(int) {}
 
     __device__ __forceinline__ float4 apply(float4 x, int chunk, float mean, float inverse_deviation) {
         const float4 weight = weights_[chunk];
-        const float4 bias = take_bias(chunk);
+        const float4 bias = next_bias_[chunk % kAhead];
+        next_bias_[chunk % kAhead] = load_bias((chunk + kAhead) % Shape::kSliceChunks);
         return make_float4(fmaf((x.x - mean) * inverse_deviation, weight.x, bias.x),
                            fmaf((x.y - mean) * inverse_deviation, weight.y, bias.y),
                            fmaf((x.z - mean) * inverse_deviation, weight.z, bias.z),
@@ -80,54 +68,36 @@ class ColumnAffine {
     }
 
   private:
-    static constexpr int kLoadedOfEight = 8 - KeptEighths;
-    static constexpr int kKeptOfEight = KeptEighths > 0 ? KeptEighths : 1;  // as a divisor
-    static constexpr int kKept = Shape::kSliceChunks / 8 * KeptEighths;
-    static constexpr int kLoaded = Shape::kSliceChunks / 8 * kLoadedOfEight;
-    static constexpr int kAhead = KeptEighths < 3 ? kLoadedOfEight : 4;  // with 3 there are no registers for 5
-    static_assert(Shape::kSliceChunks % 8 == 0 && kLoaded % kAhead == 0, "the loads must go round evenly");
+    static constexpr int kAhead = 8;
+    static_assert(Shape::kSliceChunks % kAhead == 0, "the loads must go round evenly");
 
-    __device__ __forceinline__ float4 take_bias(int chunk) {
-        const int place = chunk % 8;
-        if (place < KeptEighths) return kept_bias_[chunk / 8 * KeptEighths + place];
-        const int number = chunk / 8 * kLoadedOfEight + place - KeptEighths;
-        const float4 bias = next_bias_[number % kAhead];
-        next_bias_[number % kAhead] = load_bias((number + kAhead) % kLoaded);
-        return bias;
-    }
-
-    // `number`: among the chunks whose biases are not kept.
-    __device__ __forceinline__ float4 load_bias(int number) const {
-        const int chunk = number / kLoadedOfEight * 8 + KeptEighths + number % kLoadedOfEight;
-        return __ldg(bias_ + chunk * Shape::kThreads);
-    }
+    __device__ __forceinline__ float4 load_bias(int chunk) const { return __ldg(bias_ + chunk * Shape::kThreads); }
 
     const float4* weight_;
     const float4* bias_;
     float4 weights_[Shape::kSliceChunks];
-    float4 kept_bias_[kKept > 0 ? kKept : 1];
     float4 next_bias_[kAhead];
 };
 
-template <typename Shape, int KeptEighths>
+template <typename Shape>
 __global__ void __launch_bounds__(Shape::kBlockThreads, 1)
     layer_norm_team_kernel(float4* __restrict__ output, const float4* __restrict__ input,
                            const float4* __restrict__ weight, const float4* __restrict__ bias, kernels::TeamWork work) {
     extern __shared__ float4 ring_memory[];
     const int mine = blockIdx.x % work.team_blocks * Shape::kSliceVectors + static_cast<int>(threadIdx.x);
-    ColumnAffine<Shape, KeptEighths> affine(weight + mine, bias + mine);
+    ColumnAffine<Shape> affine(weight + mine, bias + mine);
     kernels::normalise_segments<Shape>(output, input, work, ring_memory, affine);
 }
 
 // False where the shape does not suit slices of this size.
-template <typename Shape, int KeptEighths>
+template <typename Shape>
 bool launch_team(float* output, const float* input, const float* weight, const float* bias, int rows, int64_t length,
                  float epsilon, void* workspace, cudaStream_t stream) {
     const int team_blocks = kernels::team_blocks(length, Shape::kSliceFloats, kernels::multiprocessor_count());
     if (team_blocks == 0) return false;
     kernels::TeamWork work{rows, team_blocks, epsilon, static_cast<kernels::Post*>(workspace)};
     void* arguments[] = {&output, &input, &weight, &bias, &work};
-    kernels::launch_team<Shape>(layer_norm_team_kernel<Shape, KeptEighths>, work, arguments, stream);
+    kernels::launch_team<Shape>(layer_norm_team_kernel<Shape>, work, arguments, stream);
     return true;
 }
 
@@ -183,25 +153,18 @@ extern "C" int64_t layer_norm_workspace_bytes(int64_t rows, int64_t length) {
 extern "C" void layer_norm_launcher(float* output, const float* input, const float* weight, const float* bias,
                                     int64_t rows, int64_t length, float epsilon, void* workspace, int config,
                                     cudaStream_t stream) {
-    if (config < 0 || config > 7) {
-        kernels::throw_error("layer_norm: config must be 0 to 7, got %d", config);
+    if (config < 0 || config > 1) {
+        kernels::throw_error("layer_norm: config must be 0 or 1, got %d", config);
     }
     const bool vectors = length % 4 == 0 && kernels::is_aligned(input, 16) && kernels::is_aligned(output, 16) &&
                          kernels::is_aligned(weight, 16) && kernels::is_aligned(bias, 16);
-    if (config != 1 && vectors && rows <= 1000000) {
+    if (config == 0 && vectors && rows <= 1000000) {
         const auto with = [&](auto* launch) {
             return launch(output, input, weight, bias, static_cast<int>(rows), length, epsilon, workspace, stream);
         };
-        if (with(launch_team<TeamShape<256, 16384, 32768>, 4>)) return;
-        if (with(config == 0   ? launch_team<LongSlices<24>, 3>
-                 : config == 2 ? launch_team<LongSlices<26>, 3>
-                 : config == 3 ? launch_team<LongSlices<22>, 3>
-                 : config == 4 ? launch_team<LongSlices<24>, 2>
-                 : config == 5 ? launch_team<LongSlices<24>, 0>
-                 : config == 6 ? launch_team<LongSlices<26>, 0>
-                               : launch_team<LongSlices<20>, 3>)) {
-            return;
-        }
+        // Batches of 8 floats: 16 would take registers that the weights need.
+        if (with(launch_team<TeamShape<256, 16384, 16 * 2048>>)) return;
+        if (with(launch_team<TeamShape<256, 32768, 26 * 2048, 8>>)) return;
     }
     if (vectors) {
         launch_two_read<4>(output, input, weight, bias, rows, length, epsilon, workspace, stream);

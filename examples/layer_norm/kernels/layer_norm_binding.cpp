@@ -50,12 +50,6 @@ Returns a new tensor of x's shape.
 config:
     0  rows of 4 or more slices of 16384 or 32768 elements, one slice per SM, held on chip and read once; others as 1
     1  two kernels, which read x twice
-    2  as 0, the moments 26 steps ahead of the stores instead of 24: more time for the exchange, fewer bytes in flight
-    3  as 0, 22 steps
-    4  as 0, 32 of a thread's 128 biases in registers instead of 48
-    5  as 0, no biases in registers
-    6  as 2, no biases in registers
-    7  as 0, 20 steps
 
 Raises RuntimeError for a wrong device, dtype, shape, layout or config.)doc");
 }
