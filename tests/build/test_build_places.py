@@ -209,6 +209,8 @@ def test_build_that_is_stopped(space: Space, number: int) -> None:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # Tests that run in the background ignore SIGINT, and so would what they start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert run.stderr is not None
     for line in run.stderr:
