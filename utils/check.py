@@ -16,7 +16,7 @@ import argparse
 import ast
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from typing import Any
 from utils.present import console, record
 from utils.present.outcome import NO, YES, CannotTell, run
 from utils.problem.checks.finding import FAIL, PASS, SKIP, WARN, Finding
-from utils.problem.checks.fix import fix_problem, write_fix
+from utils.problem.checks.fix import fix_problem, keep_original, write_fix
 from utils.problem.checks.limits import findings_in_child
 from utils.problem.checks.problem_file import free_memory, settled
 from utils.problem.checks.solution_file import SOLUTION_CHECKS, solution_findings
@@ -33,6 +33,8 @@ from utils.problem.solution import Solution, find_solution, parse
 from utils.problem.workspace import Workspace, find_workspace
 from utils.rules import Violation, split, static_violations
 
+# Rounds of --fix: each kind of mend needs one at most.
+_MOST_MENDS = 4
 _MARK = {PASS: ("pass", "pass"), WARN: ("warn", "warn"), FAIL: ("FAIL", "fail"), SKIP: ("-", "note")}
 
 
@@ -48,9 +50,9 @@ def main(argv: Sequence[str]) -> int:
     if problem is not None:
         findings = _check_problem(problem, device, memory, options.time_limit)
         if options.fix:
-            _fix(problem, findings, results)
-            if results.get("fixed"):
-                findings = _check_problem(problem, device, memory, options.time_limit)
+            findings = _fix(
+                problem, findings, results, lambda: _check_problem(problem, device, memory, options.time_limit)
+            )
         _show(f"problem {problem}", findings, problem)
         results["problem"] = {"path": problem, "checks": [f.as_dict() for f in findings]}
         failed += sum(f.status == FAIL for f in findings)
@@ -203,17 +205,29 @@ def _rules(solution: Solution, problem: Path | None, mode: str) -> tuple[list[Vi
     return split(static_violations(solution, problem), mode)
 
 
-def _fix(path: Path, findings: list[Finding], results: dict[str, Any]) -> None:
+def _fix(
+    path: Path, findings: list[Finding], results: dict[str, Any], check: Callable[[], list[Finding]]
+) -> list[Finding]:
+    """Mends what can be mended, and what the checks find that could only then be tried; what they find at last."""
     fix = fix_problem(path, findings)
     if fix is None:
         console.say("nothing to mend mechanically", "note")
-        return
-    console.say(fix.diff())
-    for sentence in fix.done:
-        console.say(f"mended: {sentence}", "pass")
-    backup = write_fix(fix)
+        return findings
+    backup = keep_original(path)
+    done: list[str] = []
+    diffs: list[str] = []
+    while fix is not None and len(diffs) < _MOST_MENDS:
+        console.say(fix.diff())
+        for sentence in fix.done:
+            console.say(f"mended: {sentence}", "pass")
+        write_fix(fix)
+        done += fix.done
+        diffs.append(fix.diff())
+        findings = check()
+        fix = fix_problem(path, findings)
     console.say(f"the original is kept as {backup.name}", "note")
-    results["fixed"] = {"done": fix.done, "backup": backup, "diff": fix.diff()}
+    results["fixed"] = {"done": done, "backup": backup, "diff": "".join(diffs)}
+    return findings
 
 
 def _show(title: str, findings: Sequence[Finding], path: Path) -> None:

@@ -86,6 +86,20 @@ def test_fix_mends_shows_the_change_and_loses_nothing(tmp_path, capsys):
     assert "nothing to mend" in capsys.readouterr().out
 
 
+def test_fix_goes_on_with_what_could_be_tried_only_after_a_mend(tmp_path, capsys):
+    path = tmp_path / "net.py"
+    before = (
+        "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    def forward(self, x):\n"
+        "        return x * 2\n\n\ndef get_inputs():\n    return torch.randn(8, 8)\n"
+    )
+    path.write_text(before)
+    assert check.main([str(path), "--fix", "--device", "cpu"]) == 0
+    # That one tensor is returned shows when there is a Model to run.
+    assert "class Model(nn.Module)" in path.read_text() and "return [torch.randn(8, 8)]" in path.read_text()
+    assert (tmp_path / "net.py.orig").read_text() == before and not (tmp_path / "net.py.orig1").exists()
+    assert "0 warnings" in capsys.readouterr().out
+
+
 def make_workspace(folder: Path, new: str) -> Path:
     (folder / "kernels").mkdir(parents=True)
     (folder / "model.py").write_text((FILES / "kernelbench_like" / "no_init_inputs.py").read_text())

@@ -66,17 +66,24 @@ def fix_problem(path: Path, findings: Iterable[Finding]) -> Fix | None:
     return Fix(path, before, text, done)
 
 
-def write_fix(fix: Fix) -> Path:
-    """Writes the mended file whole or not at all, and keeps the original beside it; returns where."""
-    backup = fix.path.with_name(fix.path.name + ".orig")
+def keep_original(path: Path) -> Path:
+    """Copies the file to a name beside it that is free; returns where. Raises CannotTell when it cannot."""
+    backup = path.with_name(path.name + ".orig")
     number = 1
     while backup.exists():
-        backup = fix.path.with_name(f"{fix.path.name}.orig{number}")
+        backup = path.with_name(f"{path.name}.orig{number}")
         number += 1
     try:
-        original = fix.path.read_bytes()
-        backup.write_bytes(original)
-        encoding = tokenize.detect_encoding(io.BytesIO(original).readline)[0]
+        backup.write_bytes(path.read_bytes())
+    except OSError as error:
+        raise CannotTell(f"cannot write {backup}: {error.strerror}") from None
+    return backup
+
+
+def write_fix(fix: Fix) -> None:
+    """Writes the mended file whole or not at all. Raises CannotTell when it cannot."""
+    try:
+        encoding = tokenize.detect_encoding(io.BytesIO(fix.path.read_bytes()).readline)[0]
         handle, name = tempfile.mkstemp(dir=fix.path.parent, prefix=f".{fix.path.name}.")
         with os.fdopen(handle, "wb") as file:
             file.write(fix.after.encode(encoding))
@@ -84,7 +91,6 @@ def write_fix(fix: Fix) -> Path:
         os.replace(name, fix.path)
     except OSError as error:
         raise CannotTell(f"cannot write {fix.path}: {error.strerror}") from None
-    return backup
 
 
 # An edit: (start, end, replacement) in characters of the text.
