@@ -96,6 +96,11 @@ def test_only_the_last_used_are_kept(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "pch").iterdir()) == ["mine", "newest", "second", "third"]
 
 
+@pytest.mark.parametrize("binding", sorted((ROOT / "kernels").glob("*_binding.cpp")), ids=lambda path: path.stem)
+def test_the_default_bindings_take_the_light_set(binding: Path) -> None:
+    assert pch.fitting(binding.read_text()) == "tensor"
+
+
 def making(folder: Path, since: float) -> PrecompiledHeader:
     """A header that has been in the making for `since` seconds, in `folder`."""
     header = PrecompiledHeader.__new__(PrecompiledHeader)
