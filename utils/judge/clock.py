@@ -1,4 +1,4 @@
-"""Where the seconds of a verification go: its stages one after the other, and what was waited for inside them.
+"""Where the seconds of a command go: its stages one after the other, and what was waited for inside them.
 
 A CUDA device works on by itself: whoever waits for it is charged for what others queued there.
 """

@@ -13,7 +13,6 @@ import platform
 import random
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
@@ -21,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from utils.judge.clock import Clock
 from utils.judge.failure import RunnerFailed
 from utils.judge.sandbox import Policy
 from utils.judge.untouched import Untouched
@@ -96,20 +96,6 @@ class Verified:
 Verify = Callable[[Options, Callable[["Problem"], None]], Verified]
 
 
-class Laps:
-    """Seconds spent in each part of a profiling, by name; the first part begins at `begun` (monotonic), or now."""
-
-    def __init__(self, begun: float | None = None) -> None:
-        self.seconds: dict[str, float] = {}
-        self._last = time.monotonic() if begun is None else begun
-
-    def lap(self, name: str) -> None:
-        """What went by since the last lap was spent in `name`."""
-        now = time.monotonic()
-        self.seconds[name] = self.seconds.get(name, 0.0) + now - self._last
-        self._last = now
-
-
 @dataclass
 class _Ground:
     """What the judge knows before anything is timed. `trial` and `counted` once the problem is loaded."""
@@ -151,7 +137,7 @@ def profile(
     begun: when the command began (monotonic seconds), for the record.
     Raises CannotTell when the reference does not run or the processes cannot be had.
     """
-    laps = Laps(begun)
+    clock = Clock(begun)
     with ExitStack() as stack:
         tell("starting the solution and the baselines")
         session = TimedSession(
@@ -172,44 +158,44 @@ def profile(
         ground = _Ground(options, derived_seeds(options.seed))
 
         def meanwhile(problem: Problem) -> None:
-            laps.lap("start")
+            clock.lap("start")
             ground.lay(problem, session, bases)
-            laps.lap("trial")
+            clock.lap("trial")
 
         tell("verifying that the solution computes the same function")
         with bases.alone():
             verified = verify(options, meanwhile)
         may_import.set()
-        laps.lap("verification")
+        clock.lap("verification")
         if not verified.passed:
-            return _ended(ground.options, FAIL, verified.reasons, session, verified, laps)
+            return _ended(ground.options, FAIL, verified.reasons, session, verified, clock)
         if ground.trial is None:
             # Memory did not do for both at once; the verification has given its own back.
             from utils.problem.problem import load_problem
 
             meanwhile(load_problem(options.problem))
         try:
-            evidence, side, sides = _measured(ground, session, ready, bases, verified, monitor, laps, tell)
+            evidence, side, sides = _measured(ground, session, ready, bases, verified, monitor, clock, tell)
             if evidence.witness is not None and not evidence.witness.agrees:
                 return _refused(ground.options, evidence, monitor, session, verified)
             tell("looking at where the time goes")
-            _explain(evidence, side, sides, laps)
+            _explain(evidence, side, sides, clock)
         except NotSame as failed:
-            return _ended(ground.options, FAIL, [str(failed)], session, verified, laps)
+            return _ended(ground.options, FAIL, [str(failed)], session, verified, clock)
         except rounds.SideFailed as failed:
             reasons = [f"the solution failed while it was timed: {failed}"]
-            return _ended(ground.options, FAIL, reasons, session, verified, laps)
+            return _ended(ground.options, FAIL, reasons, session, verified, clock)
         except RunnerFailed as failed:
             if failed.kind == "harness":
                 raise CannotTell(failed.sentence) from None
-            return _ended(ground.options, FAIL, [failed.sentence], session, verified, laps)
+            return _ended(ground.options, FAIL, [failed.sentence], session, verified, clock)
         if options.ncu:
             from utils.timing import ncu
 
             tell("running Nsight Compute")
             assert ground.trial is not None
             evidence.ncu = ncu.collect(ground.options, ground.trial)
-            laps.lap("ncu")
+            clock.lap("ncu")
         return _finished(ground.options, evidence, monitor, session, verified)
 
 
@@ -220,7 +206,7 @@ def _measured(
     bases: Baselines,
     verified: Verified,
     monitor: Monitor,
-    laps: Laps,
+    clock: Clock,
     tell: Callable[[str], None],
 ) -> tuple[Evidence, SolutionSide, list[BaselineSide]]:
     """The rounds, once everything is built and nothing of ours computes any more; and whether the clocks agree."""
@@ -233,16 +219,16 @@ def _measured(
     with bases.alone():
         stand = Stand(session, trial, seeds["inputs"])
     side = SolutionSide(stand, seeds["checks"], verified.tolerance, verified.tolerances)
-    laps.lap("solution")
+    clock.lap("solution")
     precision = precision_for(verified.precision_class)
     if precision == "tf32" and not _multiplies(counted):
         precision = AS_IT_COMES
     tell("building the baselines")
     cuda, fp64 = torch.device(options.device).type == "cuda", _is_fp64(trial)
     rates = bases.rates(fp64, monitor) if cuda else None
-    laps.lap("rates")
+    clock.lap("rates")
     sides = bases.finish(precision, tell)
-    laps.lap("baselines")
+    clock.lap("baselines")
     tell(f"timing {1 + len(sides)} variants in rounds")
     names = {side.name for side in sides}
     decisive = dict.fromkeys((Variant(OFFICIAL).key, Variant(OFFICIAL, precision).key))
@@ -254,9 +240,9 @@ def _measured(
         decisive=[name for name in decisive if name in names],
         throttled=monitor.throttled,
     )
-    laps.lap("rounds")
-    laps.seconds["warm-up"] = sampled.warm_up
-    laps.seconds["rounds"] -= sampled.warm_up
+    clock.lap("rounds")
+    clock.laps["warm-up"] = sampled.warm_up
+    clock.laps["rounds"] -= sampled.warm_up
     evidence = Evidence(
         sampled=sampled,
         variants=bases.wanted,
@@ -270,7 +256,7 @@ def _measured(
         checked=side.checked,
         neighbours=monitor.neighbours(own=2 + len(bases.sessions)),
         witness=_witness(sampled, sides) if sides else None,
-        seconds=laps.seconds,
+        seconds=clock.laps,
     )
     return evidence, side, sides
 
@@ -319,7 +305,7 @@ def _witness(sampled: rounds.Sampled, sides: Sequence[BaselineSide]) -> witness.
     return witness.judge(sampled.batches(SOLUTION), witness.surroundings(trusted))
 
 
-def _explain(evidence: Evidence, side: SolutionSide, sides: Sequence[BaselineSide], laps: Laps) -> None:
+def _explain(evidence: Evidence, side: SolutionSide, sides: Sequence[BaselineSide], clock: Clock) -> None:
     """End-to-end times, kernels, graph times. Nothing here may change or lose the verdict.
 
     In this order: a profiler once attached slows every launch after it, and a capture that fails may leave its process
@@ -346,11 +332,11 @@ def _explain(evidence: Evidence, side: SolutionSide, sides: Sequence[BaselineSid
                 extras[name].why[field] = failed.sentence
 
     each(_end_to_end, "end_to_end")
-    laps.lap("end to end")
+    clock.lap("end to end")
     evidence.kernels = _kernels(side.stand, evidence.work)
-    laps.lap("kernels")
+    clock.lap("kernels")
     each(_replay, "graph")
-    laps.lap("graphs")
+    clock.lap("graphs")
     evidence.extras = extras
 
 
@@ -412,7 +398,7 @@ def _refused(
 
 
 def _ended(
-    options: Options, verdict: str, reasons: Sequence[str], session: TimedSession, verified: Verified, laps: Laps
+    options: Options, verdict: str, reasons: Sequence[str], session: TimedSession, verified: Verified, clock: Clock
 ) -> dict[str, Any]:
     return envelope(
         "profiling",
@@ -421,7 +407,7 @@ def _ended(
         reasons,
         settings=options.settings,
         environment=environment(options, session),
-        results={"verification": verified.record, "seconds": laps.seconds},
+        results={"verification": verified.record, "seconds": clock.laps},
     )
 
 
