@@ -47,17 +47,8 @@ extern "C" void linear_launcher(float* y, const float* x, const float* weight, c
     const bool fused = config != 2 && config != 4;
     const auto search = config == 1 ? kernels::GemmSearch::kHeuristic : kernels::GemmSearch::kTimed;
 
-    kernels::Gemm gemm{};
-    gemm.m = rows;
-    gemm.n = out_features;
-    gemm.k = in_features;
-    gemm.transpose_b = true;  // W is stored (out, in)
-    gemm.lda = in_features;
-    gemm.ldb = in_features;
-    gemm.ldc = out_features;
-    gemm.ldd = out_features;
-    gemm.type = CUDA_R_32F;
-    gemm.compute = strict ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32;
+    kernels::Gemm gemm = kernels::packed_gemm(rows, out_features, in_features, true,
+                                              strict ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32);
     gemm.epilogue = residual == nullptr ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
 
     kernels::GemmOperands operands{};

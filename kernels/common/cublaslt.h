@@ -52,6 +52,24 @@ struct Gemm {
     cublasLtEpilogue_t epilogue;  // CUBLASLT_EPILOGUE_{DEFAULT, BIAS, RELU_BIAS, GELU_BIAS, ...}
 };
 
+// The fp32 product of packed row-major matrices: A (m, k), B (k, n) or, transposed, (n, k) as linear layers store their
+// weights; C and D (m, n); no epilogue.
+inline Gemm packed_gemm(int64_t m, int64_t n, int64_t k, bool transpose_b, cublasComputeType_t compute) {
+    Gemm gemm{};
+    gemm.m = m;
+    gemm.n = n;
+    gemm.k = k;
+    gemm.transpose_b = transpose_b;
+    gemm.lda = k;
+    gemm.ldb = transpose_b ? k : n;
+    gemm.ldc = n;
+    gemm.ldd = n;
+    gemm.type = CUDA_R_32F;
+    gemm.compute = compute;
+    gemm.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    return gemm;
+}
+
 // Device pointers. D must not overlap A, B, C or the bias: while algorithms are timed D is written many times.
 struct GemmOperands {
     const void* a;

@@ -33,17 +33,7 @@ inline void matmul(float* out, const float* a, const float* b, int64_t m, int64_
         matmul_3xtf32(out, a, b, m, n, k, pieces, static_cast<float*>(scratch), workspace, workspace_bytes, stream);
         return;
     }
-    Gemm gemm{};
-    gemm.m = m;
-    gemm.n = n;
-    gemm.k = k;
-    gemm.lda = k;
-    gemm.ldb = n;
-    gemm.ldc = n;
-    gemm.ldd = n;
-    gemm.type = CUDA_R_32F;
-    gemm.compute = config == 0 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-    gemm.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    const Gemm gemm = packed_gemm(m, n, k, false, config == 0 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F);
     GemmOperands operands{};
     operands.a = a;
     operands.b = b;

@@ -79,17 +79,7 @@ inline void matmul_3xtf32(float* out, const float* a, const float* b, int64_t m,
     split_tf32(a_parts + k, a_parts, a, m, k, 2 * k, stream);
     split_tf32(b_parts, b_parts + k * n, b, k, n, n, stream);
 
-    Gemm gemm{};
-    gemm.m = m;
-    gemm.n = n;
-    gemm.k = 2 * k;
-    gemm.lda = 2 * k;
-    gemm.ldb = n;
-    gemm.ldc = n;
-    gemm.ldd = n;
-    gemm.type = CUDA_R_32F;
-    gemm.compute = CUBLAS_COMPUTE_32F_FAST_TF32;
-    gemm.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    Gemm gemm = packed_gemm(m, n, 2 * k, false, CUBLAS_COMPUTE_32F_FAST_TF32);
     GemmOperands operands{};
     operands.alpha = 1.0f;
     operands.workspace = workspace;

@@ -66,17 +66,8 @@ extern "C" void linear_silu_scale_launcher(float* y, const float* x, const float
     if (config < 0 || config > 2) {
         kernels::throw_error("linear_silu_scale: config must be 0, 1 or 2, got %d", config);
     }
-    kernels::Gemm gemm{};
-    gemm.m = rows;
-    gemm.n = out_features;
-    gemm.k = in_features;
-    gemm.transpose_b = true;  // W is stored (out, in)
-    gemm.lda = in_features;
-    gemm.ldb = in_features;
-    gemm.ldc = out_features;
-    gemm.ldd = out_features;
-    gemm.type = CUDA_R_32F;
-    gemm.compute = config == 1 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32;
+    kernels::Gemm gemm = kernels::packed_gemm(rows, out_features, in_features, true,
+                                              config == 1 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32);
     gemm.epilogue = CUBLASLT_EPILOGUE_BIAS;
     kernels::GemmOperands operands{};
     operands.a = x;

@@ -50,17 +50,8 @@ extern "C" void linear_launcher(float* y, const float* x, const float* weight, c
     if (config < 0 || config > 1) {
         kernels::throw_error("linear: config must be 0 or 1, got %d", config);
     }
-    kernels::Gemm gemm{};
-    gemm.m = rows;
-    gemm.n = out_features;
-    gemm.k = in_features;
-    gemm.transpose_b = true;  // W is stored (out, in)
-    gemm.lda = in_features;
-    gemm.ldb = in_features;
-    gemm.ldc = out_features;
-    gemm.ldd = out_features;
-    gemm.type = CUDA_R_32F;
-    gemm.compute = config == 0 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    kernels::Gemm gemm = kernels::packed_gemm(rows, out_features, in_features, true,
+                                              config == 0 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F);
     gemm.epilogue = gelu ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
     kernels::GemmOperands operands{};
     operands.a = x;
