@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from utils.present import console, record
+from utils.present.options import positive
 from utils.present.outcome import NO, YES, CannotTell, run
 from utils.problem.checks.finding import FAIL, PASS, SKIP, WARN, Finding
 from utils.problem.checks.fix import fix_problem, keep_original, write_fix
@@ -118,14 +119,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--time-limit",
-        type=float,
+        type=positive,
         default=120.0,
         metavar="SECONDS",
         help="for everything the file itself does (default: 120)",
     )
     parser.add_argument(
         "--memory-limit",
-        type=float,
+        type=positive,
         metavar="GIB",
         help="memory the file may take (default: three quarters of what is free)",
     )

@@ -16,7 +16,6 @@ if __name__ == "__main__":
     sys.path[:] = [entry for entry in sys.path if entry not in _NOT_SEARCHED]
 
 import argparse
-import math
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +27,7 @@ from utils.judge import devices
 from utils.judge.extension import find_extension
 from utils.judge.sandbox import Policy
 from utils.present import console, outcome, record
+from utils.present.options import count, positive, seed, tolerance
 from utils.present.outcome import CannotTell
 from utils.problem.solution import Solution, find_solution
 from utils.problem.workspace import Workspace, find_workspace
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str]) -> int:
     begun = time.monotonic()
     asked = parser().parse_args(argv)
-    check_numbers(asked, "target", "budget", "timeout", "build_timeout", "trials")
     modes = parse_modes(asked.baselines)
     workspace = find_workspace(asked.workspace) if asked.workspace or not asked.solution else None
     solution = find_solution(workspace, asked.solution)
@@ -139,9 +138,9 @@ def parser() -> argparse.ArgumentParser:
         help="official (eager and torch.compile; the default), all, or a list such as eager,max-autotune",
     )
     made.add_argument(
-        "--target", type=float, default=0.95, help="time ratio to torch.compile that counts as met (default 0.95)"
+        "--target", type=positive, default=0.95, help="time ratio to torch.compile that counts as met (default 0.95)"
     )
-    made.add_argument("--trials", type=int, default=5, help="trials of the verification (default 5)")
+    made.add_argument("--trials", type=count, default=5, help="trials of the verification (default 5)")
     made.add_argument(
         "--rules",
         choices=("strict", "relaxed"),
@@ -155,7 +154,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--build-timeout",
-        type=float,
+        type=positive,
         default=300.0,
         metavar="S",
         help="seconds for building one baseline (default 300)",
@@ -178,34 +177,27 @@ def add_common(made: argparse.ArgumentParser) -> None:
     made.add_argument("--device", help="cuda or cuda:N (default: the first GPU)")
     made.add_argument(
         "--budget",
-        type=float,
+        type=positive,
         default=4.0,
         metavar="S",
         help="seconds of timing (default 4); more narrows the interval",
     )
     made.add_argument(
-        "--seed", type=int, help="repeats a run's weights, inputs and order (default: from the operating system)"
+        "--seed", type=seed, help="repeats a run's weights, inputs and order (default: from the operating system)"
     )
-    made.add_argument("--atol", type=float, default=1e-2, help="absolute tolerance of the verification (default 1e-2)")
-    made.add_argument("--rtol", type=float, default=1e-2, help="relative tolerance of the verification (default 1e-2)")
+    made.add_argument(
+        "--atol", type=tolerance, default=1e-2, help="absolute tolerance of the verification (default 1e-2)"
+    )
+    made.add_argument(
+        "--rtol", type=tolerance, default=1e-2, help="relative tolerance of the verification (default 1e-2)"
+    )
     made.add_argument("--train", action="store_true", help="both models in train mode")
-    made.add_argument("--timeout", type=float, default=60.0, metavar="S", help="seconds for one call (default 60)")
+    made.add_argument("--timeout", type=positive, default=60.0, metavar="S", help="seconds for one call (default 60)")
     made.add_argument("--no-sandbox", action="store_true", help="run the solution in a plain process (for debugging)")
     made.add_argument(
         "--require-sandbox", action="store_true", help="end with an error where a layer of the sandbox cannot be had"
     )
     made.add_argument("--json", metavar="FILE", help="write the whole record, every sample included")
-
-
-def check_numbers(asked: argparse.Namespace, *names: str) -> None:
-    """Raises CannotTell for an option in `names` that is no number above zero, and for tolerances below zero."""
-    for name in names:
-        value = getattr(asked, name)
-        if not math.isfinite(value) or value <= 0:
-            raise CannotTell(f"--{name.replace('_', '-')} must be a number above 0, got {value:g}")
-    for name in ("atol", "rtol"):
-        if not math.isfinite(getattr(asked, name)) or getattr(asked, name) < 0:
-            raise CannotTell(f"--{name} must be a number of at least 0, got {getattr(asked, name):g}")
 
 
 def find_gpu(asked: str | None, solution: Solution) -> str:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from utils.present import console, record
+from utils.present.options import positive
 from utils.present.outcome import CANNOT_TELL, NO, YES, CannotTell, run
 from utils.problem.workspace import ROOT, Workspace, find_workspace
 from utils.sim.reports import KINDS, Finding
@@ -102,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--seeds", type=int, default=3, help="random schedules beside default and reverse (default: 3)")
     parser.add_argument("--full", action="store_true", help="the problem's full inputs, even where it has small ones")
-    parser.add_argument("--timeout", type=float, default=600.0, help="seconds for each run (default: 600)")
+    parser.add_argument("--timeout", type=positive, default=600.0, help="seconds for each run (default: 600)")
     parser.add_argument("--json", metavar="FILE", help="write the record to FILE")
     return parser
 

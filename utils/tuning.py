@@ -27,7 +27,7 @@ from utils.present import console, outcome, record
 from utils.present.outcome import CannotTell
 from utils.problem.solution import find_solution
 from utils.problem.workspace import find_workspace
-from utils.profiling import add_common, check_numbers, device_uuid, find_gpu, problem_path, say_progress
+from utils.profiling import add_common, device_uuid, find_gpu, problem_path, say_progress
 from utils.timing.sites import Site, find_sites
 from utils.timing.units import speed_text, time_text
 
@@ -47,7 +47,6 @@ def main(argv: Sequence[str]) -> int:
         "(default: 0, 1, 2, ... until one is refused)",
     )
     asked = made.parse_args(argv)
-    check_numbers(asked, "budget", "timeout")
     workspace = find_workspace(asked.workspace) if asked.workspace or not asked.solution else None
     solution = find_solution(workspace, asked.solution)
     sites = find_sites(solution)

@@ -14,6 +14,7 @@ sys.path[:] = [entry for entry in sys.path if entry not in _NOT_SEARCHED]
 import argparse  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
 
+from utils.present.options import count, positive, seed, tolerance  # noqa: E402
 from utils.present.outcome import NO, YES, CannotTell, run  # noqa: E402
 
 
@@ -31,28 +32,26 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--solution", metavar="FILE", help="solution file (default: the workspace's model_new.py)")
     parser.add_argument("--device", help="cuda, cuda:N, cpu or sim (default: cuda where there is a GPU, else sim)")
     parser.add_argument(
-        "--atol", type=_tolerance, default=1e-2, help="absolute tolerance per element (default: %(default)s)"
+        "--atol", type=tolerance, default=1e-2, help="absolute tolerance per element (default: %(default)s)"
     )
     parser.add_argument(
-        "--rtol", type=_tolerance, default=1e-2, help="relative tolerance per element (default: %(default)s)"
+        "--rtol", type=tolerance, default=1e-2, help="relative tolerance per element (default: %(default)s)"
     )
+    parser.add_argument("--trials", type=count, default=5, help="draws of weights and inputs (default: %(default)s)")
     parser.add_argument(
-        "--trials", type=_positive, default=5, help="draws of weights and inputs (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--seed", type=_seed, help="replays an earlier run (default: drawn from the operating system, and recorded)"
+        "--seed", type=seed, help="replays an earlier run (default: drawn from the operating system, and recorded)"
     )
     parser.add_argument("--train", action="store_true", help="both models in train mode (default: eval mode)")
     parser.add_argument(
         "--timeout",
-        type=_seconds,
+        type=positive,
         default=60.0,
         metavar="S",
         help="seconds that one call may take (default: %(default)s)",
     )
     parser.add_argument(
         "--memory-limit",
-        type=_seconds,
+        type=positive,
         metavar="GIB",
         help="host memory of the solution in GiB (default: nine tenths of the machine's)",
     )
@@ -110,34 +109,6 @@ def main(argv: Sequence[str]) -> int:
     if unkept:
         console.say(unkept, "warn")
     return YES if done.passed else NO
-
-
-def _tolerance(text: str) -> float:
-    value = float(text)
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a tolerance: give a finite number, 0 or more")
-    return value
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if not 1 <= value <= 1000:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of trials: give 1 to 1000")
-    return value
-
-
-def _seed(text: str) -> int:
-    value = int(text)
-    if not 0 <= value < 1 << 62:
-        raise argparse.ArgumentTypeError(f"{text} is not a seed: give a whole number from 0 to 2^62 - 1")
-    return value
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 < value < 1e6:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return value
 
 
 if __name__ == "__main__":

@@ -167,6 +167,16 @@ def test_every_gallery_workspace_is_found() -> None:
     assert {"matmul_square", "transformer_block", "conv_bias_act_pool"} <= set(names)
 
 
+@pytest.mark.parametrize("option", ["--trials", "--budget", "--jobs", "--timeout"])
+def test_a_number_that_cannot_be_is_refused_before_anything_is_compiled(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--sim", option, "0"])
+    assert ended.value.code == 2
+    assert f"{option}: 0 is not a number" in capsys.readouterr().err
+
+
 def test_without_a_gpu_it_says_so() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "utils.gallery", "softmax_rows"],

@@ -485,10 +485,6 @@ def test_when_the_clocks_disagree_the_verdict_is_refused_and_the_samples_are_kep
     [
         (["--device", "cpu"], "needs a GPU"),
         (["--device", "sim"], "needs a GPU"),
-        (["--target", "0"], "--target must be a number above 0"),
-        (["--trials", "0"], "--trials must be a number above 0"),
-        (["--atol", "-1"], "--atol must be a number of at least 0"),
-        (["--budget", "nan"], "--budget must be a number above 0"),
         (["--baselines", "fastest"], "--baselines does not know fastest"),
         (["--baselines", ","], "an empty list"),
         (["--workspace", "no/such/folder"], "is not a folder"),
@@ -498,6 +494,29 @@ def test_when_the_clocks_disagree_the_verdict_is_refused_and_the_samples_are_kep
 def test_what_cannot_be_done_is_said_in_one_sentence(arguments, said):
     with pytest.raises(CannotTell, match=said):
         profiling.main(arguments)
+
+
+_OF_BOTH = [
+    (["--atol", "-1"], "--atol: -1 is not a tolerance"),
+    (["--budget", "nan"], "--budget: nan is not a number above 0"),
+    (["--timeout", "soon"], "--timeout: invalid positive value: 'soon'"),
+    (["--seed", "-1"], "--seed: -1 is not a seed"),
+]
+_OF_PROFILING = [
+    (["--target", "0"], "--target: 0 is not a number above 0"),
+    (["--trials", "0"], "--trials: 0 is not a number of them"),
+]
+
+
+@pytest.mark.parametrize(
+    "command, arguments, said",
+    [(profiling, *each) for each in _OF_BOTH + _OF_PROFILING] + [(tuning, *each) for each in _OF_BOTH],
+)
+def test_a_number_that_cannot_be_is_refused_before_anything_runs(command, arguments, said, capsys):
+    with pytest.raises(SystemExit) as ended:
+        command.main(arguments)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
 
 
 def test_sessions_that_can_be_profiled_hold_the_state_every_session_holds(folder):

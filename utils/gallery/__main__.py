@@ -24,6 +24,7 @@ from utils.gallery.steps import (
     verdict_step,
 )
 from utils.present import console, record
+from utils.present.options import count, positive
 from utils.present.outcome import NO, YES, CannotTell, run
 from utils.problem.workspace import Workspace
 
@@ -73,15 +74,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("names", nargs="*", metavar="NAME", help="workspaces under examples/ (default: all)")
     parser.add_argument("--sim", action="store_true", help="verify on the CPU simulator, small shapes; no times")
     parser.add_argument("--baselines", default="all", help="as for utils.profiling (default: all)")
-    parser.add_argument("--budget", type=float, default=4.0, metavar="S", help="seconds of timing for each (default 4)")
-    parser.add_argument("--trials", type=int, default=5, metavar="N", help="trials of each verification (default 5)")
+    parser.add_argument(
+        "--budget", type=positive, default=4.0, metavar="S", help="seconds of timing for each (default 4)"
+    )
+    parser.add_argument("--trials", type=count, default=5, metavar="N", help="trials of each verification (default 5)")
     parser.add_argument("--fresh", action="store_true", help="do everything anew")
     parser.add_argument(
-        "--jobs", type=int, default=_JOBS, metavar="N", help=f"builds and checks side by side (default here {_JOBS})"
+        "--jobs", type=count, default=_JOBS, metavar="N", help=f"builds and checks side by side (default here {_JOBS})"
     )
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=positive,
         default=900.0,
         metavar="S",
         help="seconds for one command on one workspace (default 900)",

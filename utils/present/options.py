@@ -1,0 +1,37 @@
+"""Numbers of the command lines: what each kind may be, said in one sentence when it is not (argparse's `type=`)."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def positive(text: str) -> float:
+    """A finite number above 0: seconds, a ratio, a size."""
+    value = float(text)
+    if not 0 < value < 1e6:
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0 (and below a million)")
+    return value
+
+
+def count(text: str) -> int:
+    """How many of something."""
+    value = int(text)
+    if not 1 <= value <= 1000:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of them: give 1 to 1000")
+    return value
+
+
+def seed(text: str) -> int:
+    """What repeats a run's random draws."""
+    value = int(text)
+    if not 0 <= value < 1 << 62:
+        raise argparse.ArgumentTypeError(f"{text} is not a seed: give a whole number from 0 to 2^62 - 1")
+    return value
+
+
+def tolerance(text: str) -> float:
+    """atol or rtol."""
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a tolerance: give a finite number, 0 or more")
+    return value
