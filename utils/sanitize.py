@@ -13,6 +13,7 @@ Exit codes: 0 nothing found, 1 something found, 2 cannot tell (a part could not 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -50,17 +51,19 @@ def main(argv: Sequence[str]) -> int:
                 problems.append(f"simulator/{mode}: {result['error']}")
     with_gpu = options.device == "gpu" or (options.device == "auto" and _has_gpu())
     if with_gpu and options.mode in ("all", "gpu"):
-        for tool, found, problem in _device(workspace, options):
-            ran.append(f"compute-sanitizer/{tool}")
+        looked, names = _device(workspace, options)
+        launches += [name for name in names if name not in launches]
+        for tool, found, problem in looked:
+            ran.append(tool)
             findings += found
             if problem:
-                problems.append(f"compute-sanitizer/{tool}: {problem}")
+                problems.append(f"{tool}: {problem}")
     if not ran:
         raise CannotTell("nothing was run: --mode gpu needs a GPU")
     unsupported = [each for each in findings if each.kind == "unsupported"]
     problems += [f"{each.place}: {each.message}" for each in unsupported]
     findings = _merged([each for each in findings if each.kind != "unsupported"])
-    if not launches and not problems and not with_gpu:
+    if not launches and not problems:
         problems.append("no kernel was launched: there was nothing to check")
     code = NO if findings else CANNOT_TELL if problems else YES
     verdict = {YES: "CLEAN", NO: "FINDINGS", CANNOT_TELL: "INCOMPLETE"}[code]
@@ -122,31 +125,28 @@ def _child(
 ) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "result.json"
-        command = [sys.executable, *_child_words(workspace, mode, options, out), "--module", str(module)]
-        try:
-            done = subprocess.run(
-                command,
-                cwd=ROOT,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=options.timeout,
-                env={**os.environ, **extra},
-            )
-        except subprocess.TimeoutExpired:
-            return {
-                "findings": [],
-                "launches": [],
-                "error": f"the run took more than {options.timeout:g} s (--timeout)",
-            }
+        words = [*_child_words(workspace, mode, options, out), "--module", str(module)]
+        return _run_child(words, out, options.timeout, extra)
+
+
+def _run_child(words: Sequence[str], out: Path, timeout: float, extra: dict[str, str]) -> dict[str, Any]:
+    """What the child wrote to `out`; of one that wrote nothing, an "error" that says how it ended."""
+    error = f"the run took more than {timeout:g} s (--timeout)"
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        done = subprocess.run(
+            [sys.executable, *words],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+            env={**os.environ, **extra},
+        )
         if out.exists():
             return json.loads(out.read_text())
         said = done.stderr.strip().splitlines()
-        return {
-            "findings": [],
-            "launches": [],
-            "error": f"the process ended with code {done.returncode}: {said[-1] if said else 'it said nothing'}",
-        }
+        error = f"the process ended with code {done.returncode}: {said[-1] if said else 'it said nothing'}"
+    return {"findings": [], "launches": [], "error": error}
 
 
 def _child_words(workspace: Workspace, mode: str, options: argparse.Namespace, out: Path) -> list[str]:
@@ -171,16 +171,22 @@ def _has_gpu() -> bool:
     return bool(visible_gpus())
 
 
-def _device(workspace: Workspace, options: argparse.Namespace) -> list[tuple[str, list[Finding], str]]:
+def _device(
+    workspace: Workspace, options: argparse.Namespace
+) -> tuple[list[tuple[str, list[Finding], str]], list[str]]:
+    """What each tool found, or why it did not end; and the names of the kernels that ran, from a run without a tool."""
     from utils.sim import device
 
     device.find_compute_sanitizer()
     with tempfile.TemporaryDirectory() as folder:
 
+        def words(out: Path) -> list[str]:
+            return [*_child_words(workspace, "plain", options, out), "--device", "cuda"]
+
         def look(tool: str) -> tuple[str, list[Finding], str]:
             out = Path(folder) / f"{tool}.json"
-            command = [sys.executable, *_child_words(workspace, "plain", options, out), "--device", "cuda"]
             # torch's caching allocator would hide overruns between tensors.
+            command = [sys.executable, *words(out)]
             code, text = device.run_tool(tool, command, ROOT, options.timeout, {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
             problem = device.failure(code, text)
             if code == 124:
@@ -189,14 +195,23 @@ def _device(workspace: Workspace, options: argparse.Namespace) -> list[tuple[str
             found = [each for each in device.parse(tool, text) if not problem or each.kind != "launch"]
             if not problem and not found:
                 problem = str(json.loads(out.read_text())["error"]) if out.exists() else f"ended with code {code}"
-            return tool, found, problem
+            return f"compute-sanitizer/{tool}", found, problem
 
-        # Small inputs leave room on the device for all four at once.
+        def names() -> dict[str, Any]:
+            out = Path(folder) / "names.json"
+            return _run_child([*words(out), "--names"], out, options.timeout, {})
+
+        # Small inputs leave room on the device for all of them at once.
         with (
-            ThreadPoolExecutor(1 if options.full else len(device.TOOLS)) as pool,
+            ThreadPoolExecutor(1 if options.full else 1 + len(device.TOOLS)) as pool,
             console.progress(f"running compute-sanitizer: {', '.join(device.TOOLS)}"),
         ):
-            return list(pool.map(look, device.TOOLS))
+            named = pool.submit(names)
+            looked = list(pool.map(look, device.TOOLS))
+        # Why a run ends badly is best told by the tools.
+        if error := named.result()["error"]:
+            looked.append(("without a tool", [], error))
+        return looked, named.result()["launches"]
 
 
 def _finding(raw: dict[str, Any]) -> Finding:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from utils.build.gpus import visible_gpus
 from utils.present.outcome import CannotTell, No
 from utils.problem.workspace import ROOT, Workspace
 from utils.sim.build import build_simulated
@@ -104,9 +106,9 @@ def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
 
 
-def sanitize(place: Workspace, *words: str) -> tuple[int, dict[str, object], str]:
+def sanitize(place: Workspace, *words: str, device: str = "sim") -> tuple[int, dict[str, object], str]:
     record = place.root / "record.json"
-    command = [sys.executable, "-m", "utils.sanitize", "--workspace", str(place.root), "--device", "sim"]
+    command = [sys.executable, "-m", "utils.sanitize", "--workspace", str(place.root), "--device", device]
     done = subprocess.run(
         [*command, "--json", str(record), *words], cwd=ROOT, capture_output=True, text=True, timeout=600
     )
@@ -148,6 +150,38 @@ def test_sanitize_reports_clean_and_planted_alike(tmp_path: Path) -> None:
     kinds = {(each["kind"], Path(each["file"]).name, each["line"]) for each in found}
     line = next(n for n, text in enumerate(KERNEL.splitlines(), 1) if "OFF" in text)
     assert ("out_of_bounds", "scale.cu", line) in kinds, found
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not visible_gpus(), reason="no NVIDIA GPU in this machine")
+@pytest.mark.slow
+def test_a_gpu_is_asked_for_the_same_in_the_same_form(tmp_path: Path) -> None:
+    for name, off, verdict in (("clean", "", "CLEAN"), ("planted", " + 24", "FINDINGS")):
+        place = workspace(tmp_path / name, off=off)
+        built = subprocess.run(["bash", "utils/compile.sh", "--workspace", str(place.root)], cwd=ROOT)
+        assert built.returncode == 0
+        code, record, said = sanitize(place, device="gpu")
+        assert record["verdict"] == verdict and record["simulated"] is False and code == (verdict != "CLEAN"), said
+        results = record["results"]
+        assert any("scale_kernel" in kernel for kernel in results["kernels"]), said  # type: ignore[index]
+        tools = {"memcheck", "racecheck", "initcheck", "synccheck"}
+        assert {f"compute-sanitizer/{tool}" for tool in tools} == set(results["ran"]), said  # type: ignore[index]
+        kinds = {(each["kind"], Path(each["file"]).name) for each in results["findings"]}  # type: ignore[index]
+        assert not off or ("out_of_bounds", "scale.cu") in kinds, said
+
+
+@pytest.mark.slow
+def test_a_run_that_reaches_no_kernel_is_no_clean_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine whose GPU is not there: the tools run to their end and see nothing."""
+    tool = tmp_path / "compute-sanitizer"
+    tool.write_text("#!/bin/sh\necho '========= ERROR SUMMARY: 0 errors'\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    code, record, said = sanitize(workspace(tmp_path / "place"), device="gpu")
+    assert code == 2 and record["verdict"] == "INCOMPLETE", said
+    assert record["results"]["kernels"] == []  # type: ignore[index]
+    assert "without a tool" in said
 
 
 @pytest.mark.slow

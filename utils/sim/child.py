@@ -1,9 +1,10 @@
 """One run of a workspace's ModelNew in a process of its own, for utils/sanitize.py; what it found goes to a JSON file.
 
-    python -m utils.sim.child --workspace DIR --module FILE --mode MODE --seeds N --device cpu|cuda --out FILE
+    python -m utils.sim.child --workspace DIR --module FILE --mode MODE --seeds N --device cpu|cuda --out FILE [--names]
 
 Modes asan and race run once, in the default order. Mode plain runs once per schedule (default, reverse, N random ones)
-and compares the results. On a device it only runs: compute-sanitizer, around it, does the looking.
+and compares the results. On a device it only runs: compute-sanitizer, around it, does the looking; with --names, and no
+compute-sanitizer around it, it tells which kernels ran.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--names", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
     result: dict[str, Any] = {"findings": [], "launches": [], "error": "", "runs": 0}
@@ -72,8 +74,14 @@ def _run(options: argparse.Namespace, result: dict[str, Any]) -> None:
             return [each.detach().clone() for each in _tensors(model(*copies))]
 
     if options.device != "cpu":
-        run()
-        torch.cuda.synchronize()
+        if options.names:
+            from utils.timing import kernels
+
+            rows = kernels.table(kernels.record(run, torch.device(options.device), warm=0))
+            result["launches"] = list(dict.fromkeys(row.name for row in rows if row.family not in ("copy", "fill")))
+        else:
+            run()
+            torch.cuda.synchronize()
         result["runs"] = 1
         return
     schedules = [("default", 0)]
