@@ -29,6 +29,7 @@ from utils.present.options import positive
 from utils.present.outcome import CANNOT_TELL, NO, YES, CannotTell, run
 from utils.problem.workspace import ROOT, Workspace, find_workspace
 from utils.sim.reports import KINDS, Finding
+from utils.timing import kernels
 
 MODES = ("race", "asan", "schedule")
 
@@ -243,6 +244,16 @@ def _short(file: str) -> str:
     )
 
 
+def _kernel_list(names: Sequence[str]) -> str:
+    """The workspace's kernels by name, those of libraries by number."""
+    families = [kernels.family(name) for name in names]
+    own = [
+        name.replace("(anonymous namespace)::", "") for name, kind in zip(names, families, strict=True) if kind == "own"
+    ]
+    others = {kind: families.count(kind) for kind in families if kind != "own"}
+    return ", ".join([*dict.fromkeys(own), *(f"{number} of {kind}" for kind, number in others.items())])
+
+
 def _show(
     findings: list[Finding], problems: list[str], ran: list[str], launches: list[str], code: int, simulated: bool
 ) -> None:
@@ -266,7 +277,7 @@ def _show(
                 )
     for problem in problems:
         console.say(f"incomplete: {problem}", "warn")
-    console.say(f"ran: {', '.join(ran)}; kernels: {', '.join(launches) or 'none seen'}", "note")
+    console.say(f"ran: {', '.join(ran)}; kernels: {_kernel_list(launches) or 'none seen'}", "note")
     label = " (simulated on the CPU; no GPU was involved)" if simulated else ""
     if code == YES:
         console.say(f"CLEAN{label}", "pass")

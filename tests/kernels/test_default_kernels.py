@@ -429,8 +429,9 @@ def test_another_device_than_the_current_one(ext, name):
     function, tensors = calls(ext)[name]
     expected = function(*tensors)
     moved = [tensor.to("cuda:1") for tensor in tensors]
-    output = function(*moved)
-    assert output.device == torch.device("cuda:1") and torch.cuda.current_device() == 0
+    with torch.cuda.device(0):
+        output = function(*moved)
+        assert output.device == torch.device("cuda:1") and torch.cuda.current_device() == 0
     torch.testing.assert_close(output.cpu(), expected.cpu(), atol=1e-2, rtol=1e-2)
     with pytest.raises(RuntimeError, match="is on cuda:1"):
         function(tensors[0], *moved[1:])

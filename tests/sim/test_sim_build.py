@@ -13,6 +13,7 @@ import pytest
 from utils.build.gpus import visible_gpus
 from utils.present.outcome import CannotTell, No
 from utils.problem.workspace import ROOT, Workspace
+from utils.sanitize import _kernel_list
 from utils.sim.build import build_simulated
 
 KERNEL = r"""
@@ -193,6 +194,11 @@ def test_what_the_source_gets_wrong_is_told_in_its_own_place(tmp_path: Path) -> 
         build_simulated(workspace(tmp_path / "graph", kernel=KERNEL.replace("switch (config)", call)))
     with pytest.raises(No, match=r"scale_launcher.* is declared but defined in no file"):
         build_simulated(workspace(tmp_path / "lost", kernel="// nothing\n"))
+
+
+def test_the_kernels_of_libraries_are_counted_not_named() -> None:
+    names = ["(anonymous namespace)::scale<4>", "scale<4>", "cublasLt::splitKreduce_kernel<32>", "cutlass::Kernel2<x>"]
+    assert _kernel_list([*names, "void cudnn::nchwToNhwc"]) == "scale<4>, 2 of cuBLAS, 1 of cuDNN"
 
 
 def test_an_unknown_mode_and_an_empty_workspace_are_refused(tmp_path: Path) -> None:
