@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
+import torch
 
 from utils.judge.failure import RunnerFailed
 from utils.present.outcome import CannotTell
@@ -15,12 +16,14 @@ from utils.timing.baselines import Built
 from utils.timing.building import Baselines
 from utils.timing.run import Options
 from utils.timing.variants import MODES, Variant, process_of
+from utils.timing.work import Work
 
 
 class FakeSession:
     """Builds at once, or fails as `broken` says: by the process's name at `ready`, by the mode when it is prepared."""
 
     broken: ClassVar[dict] = {}
+    counted: ClassVar[object] = Work(8, 0, 4, 4, 4, {})
     made: ClassVar[list] = []
 
     def __init__(self, problem, device, precision, **_):
@@ -39,8 +42,14 @@ class FakeSession:
         self.built[variant.mode] = built = Built(variant, error=error)
         return built
 
+    def work(self, inputs):
+        return self.counted
+
     def close(self):
         self.alive = False
+
+
+TRIAL = SimpleNamespace(state={"weight": torch.zeros(2, 2)}, first=SimpleNamespace(args=[]))
 
 
 @pytest.fixture
@@ -69,7 +78,7 @@ def test_no_two_modes_share_a_process_but_eager_and_the_official_one():
 
 def test_everything_is_built_before_the_judge_asks_for_it(bases):
     bases.begin(["default", "tf32"])
-    bases.know(object())
+    bases.know(TRIAL)
     for begun in bases._begun.values():
         begun.result(10)
     assert sorted(chain.from_iterable(session.prepared for session in FakeSession.made)) == sorted(2 * MODES)
@@ -81,15 +90,38 @@ def test_everything_is_built_before_the_judge_asks_for_it(bases):
 
 def test_a_precision_that_the_solution_does_not_have_is_ended(bases):
     bases.begin(["default", "tf32"])
-    bases.know(object())
+    bases.know(TRIAL)
     sides = bases.finish("default", quietly)
     assert {side.name for side in sides} == set(MODES)
     assert all(session.alive == (session.precision == "default") for session in FakeSession.made)
 
 
+@pytest.mark.parametrize(
+    "counted, dtype", [(Work(0, 8, 4, 4, 4, {}), torch.float32), (Work(8, 0, 4, 4, 4, {}), torch.float16)]
+)
+def test_nothing_is_built_with_tf32_for_a_problem_that_has_no_fp32_products(bases, monkeypatch, counted, dtype):
+    monkeypatch.setattr(FakeSession, "counted", counted)
+    bases.begin(["default", "tf32"])
+    bases.know(SimpleNamespace(state={"weight": torch.zeros(2, dtype=dtype)}, first=SimpleNamespace(args=[])))
+    for begun in bases._begun.values():
+        begun.result(10)
+    assert bases.work() is counted
+    assert all(bool(session.prepared) == (session.precision == "default") for session in FakeSession.made)
+    # Wanted all the same, they are built then.
+    assert len(bases.finish("tf32", quietly)) == 8
+
+
+def test_work_that_cannot_be_counted_is_a_sentence_and_ends_nothing(bases, monkeypatch):
+    monkeypatch.setattr(FakeSession, "counted", "forward does not run on meta tensors")
+    bases.begin(["default", "tf32"])
+    bases.know(TRIAL)
+    assert bases.work() == "forward does not run on meta tensors"
+    assert len(bases.finish("tf32", quietly)) == 8
+
+
 def test_one_that_nobody_foresaw_is_started_then(bases):
     bases.begin(["default", "tf32"])
-    bases.know(object())
+    bases.know(TRIAL)
     assert {side.variant.precision for side in bases.finish("bf16", quietly)} == {"default", "bf16"}
 
 
@@ -97,7 +129,7 @@ def test_one_that_nobody_foresaw_is_started_then(bases):
 def test_a_mode_that_takes_its_process_down_takes_no_other_down(bases, mode):
     FakeSession.broken = {mode: "it did not end within 300 s"}
     bases.begin(["default"])
-    bases.know(object())
+    bases.know(TRIAL)
     sides = bases.finish("default", quietly)
     assert {side.name for side in sides} == set(MODES) - {mode}
     assert bases.built[mode].error == "it did not end within 300 s"
@@ -106,7 +138,7 @@ def test_a_mode_that_takes_its_process_down_takes_no_other_down(bases, mode):
 def test_a_precision_whose_processes_do_not_start_is_a_reason_and_the_reference_an_end(bases):
     FakeSession.broken = {"tf32": "no memory"}
     bases.begin(["default", "tf32"])
-    bases.know(object())
+    bases.know(TRIAL)
     assert {side.variant.precision for side in bases.finish("tf32", quietly)} == {"default"}
     assert "no memory" in bases.built["compile/tf32"].error
 
@@ -114,7 +146,8 @@ def test_a_precision_whose_processes_do_not_start_is_a_reason_and_the_reference_
 def test_without_the_official_process_nothing_can_be_told(bases):
     FakeSession.broken = {"default": "no memory"}
     bases.begin(["default"])
-    bases.know(object())
+    bases.know(TRIAL)
+    assert "could not be counted: no memory" in bases.work()
     with pytest.raises(CannotTell, match="the reference could not be set up in its own process: no memory"):
         bases.finish("default", quietly)
 
@@ -123,12 +156,13 @@ def test_where_memory_is_short_one_process_builds_all_of_a_precision_after_verif
     bases.begin(["default", "tf32"])
     bases.options = Options(None, None, "cuda:0", modes=MODES, build_alone=True, frugal=True)
     bases.gather()
-    bases.know(object())
+    bases.know(TRIAL)
     for begun in bases._begun.values():
         begun.result(10)
     alive = [session for session in FakeSession.made if session.alive]
     assert sorted(session.precision for session in alive) == ["default", "tf32"]
     assert not any(session.prepared for session in alive)
+    assert bases.work() is FakeSession.counted
     assert len(bases.finish("tf32", quietly)) == 8
     assert all(sorted(session.prepared) == sorted(MODES) and session.frugal for session in alive)
 

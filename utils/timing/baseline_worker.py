@@ -6,6 +6,7 @@ of torch.compile. On top of the runner's requests:
     prepare   builds a variant (mode) and runs it until it is warm    {"seconds", "graphs", "graph_breaks", "waited",
                                                                       "missed"}
     select    makes a prepared variant the one that `call` calls      {"recompiled": graphs since the last look}
+    work      FLOP and bytes of forward (utils.timing.work)           {"work": {...}, "why": ""}
     rates     what the device itself can do                           {"rates": {...}}
 """
 
@@ -29,7 +30,7 @@ from utils.judge.processes import descendants
 from utils.judge.protocol import Channel
 from utils.native import library
 from utils.problem.problem import load_problem
-from utils.timing import limits
+from utils.timing import limits, work
 from utils.timing.quiet import Quiet
 from utils.timing.runner import TimedRunner
 from utils.timing.variants import AS_IT_COMES
@@ -99,6 +100,14 @@ class BaselineRunner(TimedRunner):
         new, self._compiled = _graphs(counters) - self._compiled, _graphs(counters)
         self._model = self._prepared[request["mode"]]
         return {"recompiled": new}
+
+    def do_work(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Asked here because counting loads the compiler, for which this process has a use of its own."""
+        arguments, keywords = self._arguments(request)
+        model = self._model if self._eager is None else self._eager
+        with self._solution("forward"):
+            counted = work.count(model, arguments, keywords)
+        return {"work": {}, "why": counted} if isinstance(counted, str) else {"work": asdict(counted), "why": ""}
 
     def do_rates(self, request: dict[str, Any]) -> dict[str, Any]:
         with self._solution("forward"):

@@ -28,6 +28,7 @@ from utils.problem.workspace import ROOT
 from utils.timing.quiet import PATIENCE
 from utils.timing.sessions import TimedSession, accept_replies
 from utils.timing.variants import Variant
+from utils.timing.work import Work
 
 # Only `utils` itself is taken from the repository: with the repository on sys.path a stray torch.py or json.py of a
 # workspace would win over the real one.
@@ -45,6 +46,7 @@ accept_replies(
     {
         "prepare": {"seconds": float, "graphs": int, "graph_breaks": int, "waited": float, "missed": int},
         "select": {"recompiled": int},
+        "work": {"work": dict, "why": str},
         "rates": {"rates": dict},
     }
 )
@@ -172,6 +174,12 @@ class BaselineSession(TimedSession):
         if self._selected in self.built:
             self.built[self._selected].recompiled += answer["recompiled"]
         self._selected = mode
+
+    def work(self, inputs: Any) -> Work | str:
+        """The work of one call of the model, or why it could not be counted. It needs no turn at the GPU."""
+        answer = self._ask("work", self.delivered(inputs))
+        counted = answer["work"]
+        return Work(**{**counted, "notes": tuple(counted["notes"])}) if counted else answer["why"]
 
     def rates(self, precisions: list[str]) -> dict[str, Any]:
         """limits.Rates of the device, as a dict."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -14,7 +15,8 @@ from utils.timing import limits
 from utils.timing.baselines import BaselineSession, Built, told
 from utils.timing.quiet import Quiet
 from utils.timing.sides import BaselineSide, NotSame, Stand, Trial
-from utils.timing.variants import OFFICIAL, Variant, process_of, variants
+from utils.timing.variants import AS_IT_COMES, OFFICIAL, Variant, process_of, variants
+from utils.timing.work import Work, multiplies, walk
 
 if TYPE_CHECKING:
     from utils.timing.gpu import Monitor
@@ -40,12 +42,17 @@ class Baselines:
         self._name = process_of
         self._begun: dict[str, Future[None]] = {}
         self._trial: Future[Trial] = Future()
+        self._work: Future[Work | str] = Future()
+        # Seconds after the start at which each process was ready, and had built what it builds by itself.
+        self.marks: dict[str, dict[str, float]] = {}
+        self._start = time.monotonic()
         self._place, self._quiet = quiet, Quiet(quiet)
         stack.callback(self._quiet.close)
         self.pool = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="baseline")
         stack.callback(self.pool.shutdown, wait=True, cancel_futures=True)
         # Whoever waits for a trial that never comes must not wait for ever.
         stack.callback(self._trial.cancel)
+        stack.callback(self._work.cancel)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -69,7 +76,7 @@ class Baselines:
                 self._stack.callback(session.close)
                 self.sessions[name] = session
                 mine = [variant for variant in plain if self._name(variant) == name]
-                self._begun[name] = self.pool.submit(self._get_ready, name, mine)
+                self._begun[name] = self.pool.submit(self._begin, name, mine)
 
     def know(self, trial: Trial) -> None:
         """Hands over the trial, for which the processes begun may be waiting."""
@@ -110,6 +117,16 @@ class Baselines:
                     built.difference = _difference(side)
                 sides.append(side)
         return [side for side in sides if side.session.alive]
+
+    def work(self) -> Work | str:
+        """The work of the reference, counted by the process of the official mode; a sentence where it cannot be."""
+        try:
+            self._begun[OFFICIAL].result()
+            if not self._work.done():
+                self._work.set_result(self.sessions[OFFICIAL].work(self._stand(OFFICIAL).inputs))
+        except (RunnerFailed, CannotTell) as failed:
+            return f"the work could not be counted: {told(failed) if isinstance(failed, RunnerFailed) else failed}"
+        return self._work.result()
 
     def rates(self, fp64: bool, monitor: Monitor) -> limits.Rates | None:
         """The device's measured rates, from the cache where this device, driver and torch were measured before."""
@@ -154,14 +171,31 @@ class Baselines:
 
     def _get_ready(self, name: str, mine: Sequence[Variant]) -> None:
         session = self.sessions[name]
+        marks = self.marks[name] = {}
         session.ready()
-        self._trial.result()
+        marks["ready"] = time.monotonic() - self._start
+        trial = self._trial.result()
         if self.options.build_alone:
             return
+        marks["trial"] = time.monotonic() - self._start
+        if name == OFFICIAL:
+            self._work.set_result(session.work(self._stand(name).inputs))
+        if session.precision != AS_IT_COMES and not _single_products(trial, self._work.result()):
+            return  # not needed as it seems; whoever wants it yet finds it ready to build
         # What is built first is there even when the next fails.
         for variant in sorted(mine, key=lambda variant: variant.mode != "eager"):
             if session.alive:
                 session.prepare(variant, self._stand(name).inputs)
+        marks["built"] = time.monotonic() - self._start
+
+    def _begin(self, name: str, mine: Sequence[Variant]) -> None:
+        try:
+            self._get_ready(name, mine)
+        except BaseException:
+            # Others wait for what only this one can tell.
+            if name == OFFICIAL and not self._work.done():
+                self._work.set_result("the work could not be counted: the baseline's process failed")
+            raise
 
     def _end(self, name: str) -> None:
         # Its thread fails, and nobody asks what became of it.
@@ -180,6 +214,14 @@ class Baselines:
 
 def _of_precision(variant: Variant) -> str:
     return Variant(OFFICIAL, variant.precision).key
+
+
+def _single_products(trial: Trial, counted: Work | str) -> bool:
+    """Whether the reference multiplies matrices or convolves in fp32, so that a solution may be of TF32's class."""
+    import torch
+
+    tensors = [*walk(trial.state), *walk(trial.first.args)]
+    return any(tensor.dtype == torch.float32 for tensor in tensors) and multiplies(counted)
 
 
 def _difference(side: BaselineSide) -> float | None:

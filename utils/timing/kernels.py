@@ -1,4 +1,4 @@
-"""Where the time went: the GPU kernels of one call, by name, from torch.profiler (CUPTI), and whose each one is.
+"""Where the time went: the GPU kernels of one call, by name, from torch's profiler (CUPTI), and whose each one is.
 
 `record` runs in whichever process makes the call. What comes out of the solution's runner is the solution's word: it is
 cleaned here (`table`), shown as reported by the runner, and decides no verdict by itself.
@@ -39,8 +39,7 @@ class Kernel:
     """One row. ms: total device time in one call; share of all device time; occupancy: as CUPTI estimates it, 0..1.
 
     bytes_per_second: of a copy or fill, by the bytes it moved; of the only kernel of a call, by the call's necessary
-    bytes
-    (`attribute_bytes`). None where not known: the counters of --ncu know it for each kernel."""
+    bytes (`attribute_bytes`). None where not known: the counters of --ncu know it for each kernel."""
 
     name: str
     family: str
@@ -60,18 +59,18 @@ def record(call: Callable[[], Any], device: torch.device, warm: int = 1) -> list
     """Raw kernel events of one `call`: name, microseconds, grid, block, registers, shared memory, occupancy.
 
     Raises RuntimeError, with what to do, where CUPTI records nothing. The chrome trace is read because the event
-    objects
-    leave out registers and occupancy.
+    objects leave out registers and occupancy. By the class below torch.profiler.profile, which loads the compiler, two
+    or three seconds, to note its settings in the trace.
     """
     import torch
-    from torch.profiler import ProfilerActivity, profile
+    from torch.autograd.profiler import profile
 
     if device.type != "cuda":
         raise RuntimeError("kernels can be recorded on a GPU only")
     for _ in range(warm):
         call()
     torch.cuda.synchronize(device)
-    with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as session:
+    with profile(use_cpu=False, use_device="cuda", use_kineto=True) as session:
         call()
         torch.cuda.synchronize(device)
     with tempfile.TemporaryDirectory() as folder:
@@ -82,8 +81,7 @@ def record(call: Callable[[], Any], device: torch.device, warm: int = 1) -> list
     if not events:
         raise RuntimeError(
             "no CUDA kernels were recorded: the call launched none, or CUPTI is not available (another profiler "
-            "attached, "
-            "or no permission for performance counters)"
+            "attached, or no permission for performance counters)"
         )
     return events
 

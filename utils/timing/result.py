@@ -53,6 +53,8 @@ class Evidence:
     neighbours: Sequence[Mapping[str, Any]] = ()
     # Of the parts of the profiling, by name.
     seconds: Mapping[str, float] = field(default_factory=dict)
+    # By process of the baselines: seconds from the start of all until it was ready, had the trial, had built.
+    processes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,7 @@ def build(evidence: Evidence) -> Result:
         "gpu": dict(evidence.gpu),
         "neighbours": [dict(neighbour) for neighbour in evidence.neighbours],
         "seconds": dict(evidence.seconds),
+        "processes": {name: dict(marks) for name, marks in evidence.processes.items()},
     }
     warnings = _warnings(evidence, ours, rows)
     results["warnings"] = warnings

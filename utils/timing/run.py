@@ -98,12 +98,11 @@ Verify = Callable[[Options, Callable[["Problem"], None]], Verified]
 
 @dataclass
 class _Ground:
-    """What the judge knows before anything is timed. `trial` and `counted` once the problem is loaded."""
+    """What the judge knows before anything is timed. `trial` once the problem is loaded."""
 
     options: Options
     seeds: Mapping[str, int]
     trial: Trial | None = None
-    counted: work.Work | str = ""
 
     def lay(self, problem: Problem, session: TimedSession, bases: Baselines) -> None:
         """Makes the trial, tells the baselines, and settles what that shows."""
@@ -112,14 +111,11 @@ class _Ground:
         options = self.options
         device = torch.device(options.device)
         trial = Trial(problem, device, self.seeds["trial"], train=options.train, small=options.small)
-        self.counted = work.count(trial.reference.model, trial.first.args)
         if _memory_short(trial, options.device, 3 + len(bases.sessions)):
             # Every session keeps copies of its own: neither side by side with verification, nor more than needed.
             self.options = bases.options = replace(options, build_alone=True, frugal=True)
             session.frugal = True
             bases.gather()
-        if not _single_products(trial, self.counted):
-            bases.drop("tf32")
         bases.know(trial)
         self.trial = trial
 
@@ -212,7 +208,7 @@ def _measured(
     """The rounds, once everything is built and nothing of ours computes any more; and whether the clocks agree."""
     import torch
 
-    options, seeds, trial, counted = ground.options, ground.seeds, ground.trial, ground.counted
+    options, seeds, trial = ground.options, ground.seeds, ground.trial
     assert trial is not None
     trial.stateful = trial.stateful or verified.random
     ready.result()
@@ -220,10 +216,12 @@ def _measured(
         stand = Stand(session, trial, seeds["inputs"])
     side = SolutionSide(stand, seeds["checks"], verified.tolerance, verified.tolerances)
     clock.lap("solution")
-    precision = precision_for(verified.precision_class)
-    if precision == "tf32" and not _multiplies(counted):
-        precision = AS_IT_COMES
     tell("building the baselines")
+    counted = bases.work()
+    clock.lap("official baseline")
+    precision = precision_for(verified.precision_class)
+    if precision == "tf32" and not work.multiplies(counted):
+        precision = AS_IT_COMES
     cuda, fp64 = torch.device(options.device).type == "cuda", _is_fp64(trial)
     rates = bases.rates(fp64, monitor) if cuda else None
     clock.lap("rates")
@@ -257,6 +255,7 @@ def _measured(
         neighbours=monitor.neighbours(own=2 + len(bases.sessions)),
         witness=_witness(sampled, sides) if sides else None,
         seconds=clock.laps,
+        processes=bases.marks,
     )
     return evidence, side, sides
 
@@ -266,19 +265,6 @@ def derived_seeds(seed: int) -> dict[str, int]:
     calls are compared must not be guessed."""
     names = ("trial", "inputs", "checks", "order")
     return {name: random.Random(f"{seed}/profiling/{name}").randrange(1 << 62) for name in names}
-
-
-def _multiplies(counted: work.Work | str) -> bool:
-    """Whether the reference has matrix products or convolutions, to which TF32 applies; yes where it is not known."""
-    return isinstance(counted, str) or counted.matrix_flop > 0
-
-
-def _single_products(trial: Trial, counted: work.Work | str) -> bool:
-    """Whether the reference multiplies matrices or convolves in fp32, so that a solution may be of TF32's class."""
-    import torch
-
-    tensors = [*walk(trial.state), *walk(trial.first.args)]
-    return any(tensor.dtype == torch.float32 for tensor in tensors) and _multiplies(counted)
 
 
 def _memory_short(trial: Trial, device: str, processes: int) -> bool:

@@ -51,8 +51,9 @@ class Work:
         return self.bytes_in + self.bytes_parameters + self.bytes_out
 
 
-def count(model: torch.nn.Module, inputs: Sequence[Any]) -> Work | str:
-    """The work of `model(*inputs)`; a sentence where forward cannot run on meta tensors (data-dependent control flow).
+def count(model: torch.nn.Module, inputs: Sequence[Any], keywords: Mapping[str, Any] | None = None) -> Work | str:
+    """The work of `model(*inputs, **keywords)`; a sentence where forward cannot run on meta tensors (data-dependent
+    control flow).
 
     The model and the inputs are not touched; both may live on any device.
     """
@@ -70,15 +71,15 @@ def count(model: torch.nn.Module, inputs: Sequence[Any]) -> Work | str:
         return ghosts[id(tensor)]
 
     parameters = {name: ghost(tensor) for name, tensor in state.items()}
-    arguments = changed(inputs, ghost)
+    arguments, named = changed(inputs, ghost), changed(keywords or {}, ghost)
     ledger = _ledger(
         owned={_storage(tensor): tensor for tensor in parameters.values()},
-        given={_storage(tensor): tensor for tensor in walk(arguments)},
+        given={_storage(tensor): tensor for tensor in walk([arguments, named])},
     )
     counter = FlopCounterMode(display=False)
     try:
         with torch.no_grad(), torch.device("meta"), counter, ledger:
-            output = functional_call(model, parameters, tuple(arguments))
+            output = functional_call(model, parameters, tuple(arguments), named)
     except Exception as error:
         message = " ".join(str(error).split())[:160]
         return (
@@ -101,6 +102,11 @@ def count(model: torch.nn.Module, inputs: Sequence[Any]) -> Work | str:
         matrix_by_op=by_op,
         notes=tuple(notes),
     )
+
+
+def multiplies(counted: Work | str) -> bool:
+    """Whether there are matrix products or convolutions, to which TF32 applies; yes where it is not known."""
+    return isinstance(counted, str) or counted.matrix_flop > 0
 
 
 def _ledger(owned: Mapping[int, torch.Tensor], given: Mapping[int, torch.Tensor]) -> Any:
