@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
+import threading
+import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from utils.build.gpus import Gpu
+from utils.gallery import __main__ as command
 from utils.gallery import plot, steps, summary
 from utils.gallery.__main__ import main
 from utils.present.outcome import CANNOT_TELL, NO, YES, CannotTell
@@ -160,6 +165,31 @@ def test_unknown_names_are_refused_with_those_there_are() -> None:
     with pytest.raises(CannotTell, match="no workspace nowhere") as refusal:
         main(["nowhere", "--sim"])
     assert "softmax_rows" in str(refusal.value)
+
+
+def test_two_gpus_measure_side_by_side_and_rows_keep_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpus = [Gpu("H200", (9, 0), "GPU-a"), Gpu("H200", (9, 0), "GPU-b"), Gpu("H200", (9, 0), "GPU-c")]
+    both = threading.Barrier(2, timeout=20)
+    used: list[str] = []
+
+    def judge(workspace: Workspace, _: argparse.Namespace, device: dict[str, str]) -> steps.Done:
+        used.append(device["CUDA_VISIBLE_DEVICES"])
+        both.wait()
+        if workspace.root.name == "cumsum_rows":
+            time.sleep(0.2)  # done after the next
+        return profiled(0.5)
+
+    monkeypatch.setattr(command, "visible_gpus", lambda: gpus)
+    monkeypatch.setattr(command, "_ready", lambda workspace, asked: [COMPILED])
+    monkeypatch.setattr(command, "_judge", judge)
+    names = ["cumsum_rows", "layer_norm", "matmul_rect", "softmax_rows"]
+    assert main([*names, "--gpus", "2", "--json", str(tmp_path / "all.json")]) == YES
+    assert set(used) == {"GPU-a", "GPU-b"} and len(used) == 4
+    written = json.loads((tmp_path / "all.json").read_text())
+    assert [row["name"] for row in written["results"]["rows"]] == names
+    assert list(written["results"]["steps"]) == names
 
 
 def test_every_gallery_workspace_is_found() -> None:

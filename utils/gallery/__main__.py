@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+import queue
+import threading
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -44,15 +46,28 @@ def main(argv: Sequence[str]) -> int:
     with ThreadPoolExecutor(max_workers=asked.jobs) as pool:
         readied = list(pool.map(lambda workspace: _ready(workspace, asked), workspaces))
     rows: list[dict[str, Any]] = []
-    details: dict[str, Any] = {}
-    for name, workspace, done in zip(names, workspaces, readied, strict=True):
+    finished: dict[str, list[Done]] = {}
+    writing = threading.Lock()
+    devices = _devices(asked)
+
+    def measure(name: str, workspace: Workspace, done: list[Done]) -> None:
         # What does not build, or breaks a rule, is not measured.
         if all(step.exit_code == YES for step in done):
-            console.err.print(f"{name} ...", markup=False, highlight=False)
-            done.append(_judge(workspace, asked))
-        rows.append(summary.row_of(name, done))
-        details[name] = {step.step: _kept(step) for step in done}
-        _write(asked, rows, details, names)
+            device = devices.get()
+            try:
+                console.err.print(f"{name} ...", markup=False, highlight=False)
+                done = [*done, _judge(workspace, asked, device)]
+            finally:
+                devices.put(device)
+        with writing:
+            # After each workspace, so that a run that is cut short leaves what it knows.
+            finished[name] = done
+            here = [name for name in names if name in finished]
+            rows[:] = [summary.row_of(name, finished[name]) for name in here]
+            _write(asked, rows, {name: {step.step: _kept(step) for step in finished[name]} for name in here}, names)
+
+    with ThreadPoolExecutor(max_workers=devices.qsize()) as pool:
+        list(pool.map(measure, names, workspaces, readied))
 
     console.table("", summary.COLUMNS, [summary.cells(row) for row in rows], right=summary.RIGHT)
     for sentence in summary.closing(rows):
@@ -81,6 +96,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--fresh", action="store_true", help="do everything anew")
     parser.add_argument(
         "--jobs", type=count, default=_JOBS, metavar="N", help=f"builds and checks side by side (default here {_JOBS})"
+    )
+    parser.add_argument(
+        "--gpus",
+        type=count,
+        default=1,
+        metavar="N",
+        help="GPUs that measure side by side, a workspace each (default 1: nothing shares the processor with a timing)",
     )
     parser.add_argument(
         "--timeout",
@@ -115,12 +137,24 @@ def _ready(workspace: Workspace, asked: argparse.Namespace) -> list[Done]:
     return done
 
 
-def _judge(workspace: Workspace, asked: argparse.Namespace) -> Done:
+def _devices(asked: argparse.Namespace) -> queue.SimpleQueue[dict[str, str]]:
+    """What each device that may measure adds to the environment; on the simulator, where all processors are one, {}."""
+    devices: queue.SimpleQueue[dict[str, str]] = queue.SimpleQueue()
+    gpus = [] if asked.sim or asked.gpus == 1 else visible_gpus()[: asked.gpus]
+    for gpu in gpus:
+        devices.put({"CUDA_VISIBLE_DEVICES": gpu.uuid})
+    if not gpus:
+        devices.put({})
+    return devices
+
+
+def _judge(workspace: Workspace, asked: argparse.Namespace, device: Mapping[str, str]) -> Done:
     """The verdict: a profiling, or a verification on the simulator."""
     extra = ["--trials", str(asked.trials)]
     if not asked.sim:
         extra += ["--baselines", asked.baselines, "--budget", str(asked.budget)]
-    return run_step(workspace, verdict_step(workspace, asked.sim, extra), fresh=asked.fresh, timeout=asked.timeout)
+    step = verdict_step(workspace, asked.sim, extra)
+    return run_step(workspace, step, fresh=asked.fresh, timeout=asked.timeout, environment=device)
 
 
 def _kept(step: Done) -> dict[str, Any]:
@@ -133,7 +167,6 @@ def _kept(step: Done) -> dict[str, Any]:
 
 
 def _write(asked: argparse.Namespace, rows: list[dict[str, Any]], details: dict[str, Any], names: list[str]) -> None:
-    """After each workspace, so that a run that is cut short leaves what it knows."""
     if not asked.json:
         return
     good = len(rows) == len(names) and all(row["good"] for row in rows)

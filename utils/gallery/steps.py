@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,8 +85,13 @@ def stamp(workspace: Workspace, step: Step) -> str:
     return "\n".join(about)
 
 
-def run_step(workspace: Workspace, step: Step, *, fresh: bool, timeout: float) -> Done:
-    """Runs the step, or takes its record from an earlier run. Never raises for what the command does."""
+def run_step(
+    workspace: Workspace, step: Step, *, fresh: bool, timeout: float, environment: Mapping[str, str] | None = None
+) -> Done:
+    """Runs the step, or takes its record from an earlier run. Never raises for what the command does.
+
+    environment: added to that of this process; a record is as good wherever the step ran.
+    """
     folder = workspace.build / "gallery"
     folder.mkdir(parents=True, exist_ok=True)
     record_path = folder / f"{step.name}.json"
@@ -99,12 +104,12 @@ def run_step(workspace: Workspace, step: Step, *, fresh: bool, timeout: float) -
 
     record_path.unlink(missing_ok=True)
     stamp_path.unlink(missing_ok=True)
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     try:
         done = subprocess.run(
             [*step.command, "--json", str(record_path)],
             cwd=ROOT,
-            env=environment,
+            env={**os.environ, "PYTHONPATH": path, **(environment or {})},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
