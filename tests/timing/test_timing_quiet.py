@@ -44,6 +44,7 @@ def test_a_turn_waits_for_the_one_before_it_and_counts_the_wait(place):
     assert two.waited >= 0.09
     assert (one.missed, two.missed) == (0, 0)
     assert one.waited < two.waited
+    assert one.held >= 0.09
 
 
 def test_a_turn_inside_a_turn_gives_nothing_back_early(place):

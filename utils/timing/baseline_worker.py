@@ -4,7 +4,7 @@ It is a runner (utils.judge.runner) whose "solution" is the problem file itself,
 of torch.compile. On top of the runner's requests:
 
     prepare   builds a variant (mode) and runs it until it is warm    {"seconds", "graphs", "graph_breaks", "waited",
-                                                                      "missed"}
+                                                                      "measured", "missed"}
     select    makes a prepared variant the one that `call` calls      {"recompiled": graphs since the last look}
     work      FLOP and bytes of forward (utils.timing.work)           {"work": {...}, "why": ""}
     rates     what the device itself can do                           {"rates": {...}}
@@ -70,7 +70,7 @@ class BaselineRunner(TimedRunner):
         mode = request["mode"]
         arguments, keywords = self._arguments(request)
         graphs, breaks = _graphs(counters), sum(counters["graph_break"].values())
-        waited, missed = self._waits()
+        waited, measured, missed = self._turns()
         began = time.perf_counter()
         try:
             with self._on_stream(), self._solution("forward"), torch.no_grad():
@@ -84,10 +84,11 @@ class BaselineRunner(TimedRunner):
                 _end_compile_workers()
         self._prepared[mode] = function
         self._compiled = _graphs(counters)
-        now, missed_now = self._waits()
+        waited_now, measured_now, missed_now = self._turns()
         return {
-            "seconds": time.perf_counter() - began - (now - waited),
-            "waited": now - waited,
+            "seconds": time.perf_counter() - began - (waited_now - waited),
+            "waited": waited_now - waited,
+            "measured": measured_now - measured,
             "missed": missed_now - missed,
             "graphs": self._compiled - graphs,
             "graph_breaks": sum(counters["graph_break"].values()) - breaks,
@@ -113,8 +114,9 @@ class BaselineRunner(TimedRunner):
         with self._solution("forward"):
             return {"rates": asdict(limits.measure(self._device, tuple(request["precisions"])))}
 
-    def _waits(self) -> tuple[float, int]:
-        return (self._quiet.waited, self._quiet.missed) if self._quiet else (0.0, 0)
+    def _turns(self) -> tuple[float, float, int]:
+        quiet = self._quiet
+        return (quiet.waited, quiet.held, quiet.missed) if quiet else (0.0, 0.0, 0)
 
     def _variant(self, mode: str) -> Callable[..., Any]:
         """Model run in `mode`, at this process's precision."""

@@ -44,7 +44,10 @@ main(number)
 """
 accept_replies(
     {
-        "prepare": {"seconds": float, "graphs": int, "graph_breaks": int, "waited": float, "missed": int},
+        "prepare": {
+            **dict.fromkeys(("seconds", "waited", "measured"), float),
+            **dict.fromkeys(("graphs", "graph_breaks", "missed"), int),
+        },
         "select": {"recompiled": int},
         "work": {"work": dict, "why": str},
         "rates": {"rates": dict},
@@ -56,8 +59,8 @@ accept_replies(
 class Built:
     """How one variant came to be; `error` set when it did not. difference: rms error over the reference's rms.
 
-    seconds: of building, without those `waited` for a quiet GPU. missed: timings of the compiler made on a GPU that was
-    not quiet, because the wait had grown too long.
+    seconds: of building, without those `waited` for a quiet GPU. measured: those of them in which the compiler timed
+    candidates. missed: timings of the compiler made on a GPU that was not quiet, because the wait had grown too long.
     """
 
     variant: Variant
@@ -68,6 +71,7 @@ class Built:
     difference: float | None = None
     error: str | None = None
     waited: float = 0.0
+    measured: float = 0.0
     missed: int = 0
 
 
@@ -161,7 +165,7 @@ class BaselineSession(TimedSession):
         timeout = self.build_timeout + (PATIENCE if self._quiet else 0.0)
         try:
             answer = self._ask("prepare", {**self.delivered(inputs), "mode": variant.mode}, timeout=timeout)
-            names = ("seconds", "waited", "missed", "graphs", "graph_breaks")
+            names = ("seconds", "waited", "measured", "missed", "graphs", "graph_breaks")
             built = Built(variant, **{name: answer[name] for name in names})
         except RunnerFailed as failed:
             built = Built(variant, error=told(failed))

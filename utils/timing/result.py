@@ -150,6 +150,7 @@ def _baseline(evidence: Evidence, variant: Variant, bound: limits.Limit | str | 
         "build": {
             "seconds": built.seconds,
             "waited": built.waited,
+            "measured": built.measured,
             "missed": built.missed,
             "graphs": built.graphs,
             "graph_breaks": built.graph_breaks,
