@@ -196,6 +196,16 @@ def test_precompiled_header_only_where_it_changes_nothing(text: str, kind: str) 
     assert pch.fitting(text) == kind
 
 
+# Flags
+
+
+def test_bindings_get_the_options_of_gcc_from_gcc_alone() -> None:
+    gnu, other = flags.binding_flags(gnu=True), flags.binding_flags(gnu=False)
+    assert [each for each in gnu if each.startswith("-O")] == ["-Og"]
+    assert [each for each in other if each.startswith("-O")] == ["-O1"]
+    assert not {"--param", "-ftree-sra", "-finline-functions-called-once"} & set(other)
+
+
 # ninja
 
 
