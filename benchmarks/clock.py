@@ -137,14 +137,16 @@ class Bench:
             stand.inputs.release()
             stand.outputs.release()
 
-    def compared(self, new: Stand, base: Stand, budget: float, seed: int) -> statistics.Ratio | None:
+    def compared(self, new: Stand, base: Stand, budget: float, seed: int, launches: int = 1) -> statistics.Ratio | None:
         """One comparison as a profiling makes it, with memory placed anew on both sides first."""
         new.inputs.move()
         base.inputs.move()
         side = SolutionSide(new, seed, Tolerance(1e-2, 1e-2))
         other = BaselineSide(base, self.baseline, Variant("eager"))
         taken = rounds.sample(side, [other], budget=budget, seed=seed, decisive=[other.name])
-        return statistics.ratio(taken.samples(side.name), taken.samples(other.name), seed=seed)
+        return statistics.ratio(
+            taken.samples(side.name), taken.samples(other.name), seed=seed, launches=(launches, launches)
+        )
 
 
 def same(comparisons: int, budget: float) -> dict[str, Any]:
@@ -152,9 +154,9 @@ def same(comparisons: int, budget: float) -> dict[str, Any]:
 
     The chains show what launches cost inside an event pair, and whether it differs between two processes.
     """
-    inputs = [f"{1 << power}" for power in (10, 18, 20, 22, 23, 24, 25, 26)]
-    inputs += [f"{side}, {side}" for side in (2048, 3072)]
-    inputs += [f"{length}, 1, 16384" for length in (4, 16)]
+    inputs = {f"{1 << power}": 1 for power in (10, 18, 20, 22, 23, 24, 25, 26)}
+    inputs |= {f"{side}, {side}": 1 for side in (2048, 3072)}
+    inputs |= {f"{length}, 1, 16384": length for length in (4, 16)}
     body = (
         "x = arguments[0]\n        if x.dim() == 2: return x @ x\n        if x.dim() == 1: return x + 1\n"
         "        for part in range(len(x)): x = x + 1\n        return x"
@@ -163,11 +165,11 @@ def same(comparisons: int, budget: float) -> dict[str, Any]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         bench = Bench(folder, body, stack)
-        for number, drawn in enumerate(inputs):
+        for number, (drawn, launches) in enumerate(inputs.items()):
             trial = bench.trial(_rand(drawn), f"size{number}")
             with bench.stands(trial, trial) as (new, base):
                 for repeat in range(each):
-                    ratio = bench.compared(new, base, budget, 1000 * number + repeat)
+                    ratio = bench.compared(new, base, budget, 1000 * number + repeat, launches)
                     rows.append({"input": drawn, **_ratio(ratio)})
                 times = [new.call().device_ms[0] for _ in range(9)]
             _print(f"rand({drawn})", times, [row for row in rows if row["input"] == drawn])

@@ -160,6 +160,19 @@ class TestVerdict:
             recognised += st.verdict(st.ratio(*small)) == st.SLOWER
         assert recognised >= 95
 
+    def test_launches_that_take_longer_in_one_process_are_no_difference(self):
+        """Sixteen kernels of about 1 µs in two processes of an H200: 34.7 µs in one, 37.4 in the other, all day."""
+        new, base = ([[sample * ms for sample in turn] for turn in rounds(1.0)[0]] for ms in (0.0374, 0.0347))
+        assert st.verdict(st.ratio(new, base)) == st.SLOWER
+        assert st.verdict(st.ratio(new, base, launches=(16, 16))) == st.UNSURE
+
+    def test_many_launches_on_one_side_leave_the_other_side_exact(self):
+        """One kernel of 4 µs for sixteen of 37: what is in doubt is 0.1 µs of the one and 1.6 of the others."""
+        new, base = ([[sample * ms for sample in turn] for turn in rounds(1.0)[0]] for ms in (0.004, 0.037))
+        measured = st.ratio(new, base, launches=(1, 16))
+        assert st.verdict(measured) == st.FASTER
+        assert measured.floor == pytest.approx(0.002 + 0.1 / 4 + 1.6 / 37, rel=0.1)
+
     def test_a_difference_within_the_resolution_is_not_claimed(self):
         assert verdict_of(0.993, count=30) in (st.SAME, st.UNSURE)
 

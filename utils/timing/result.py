@@ -53,6 +53,8 @@ class Evidence:
     neighbours: Sequence[Mapping[str, Any]] = ()
     # Of the parts of the profiling, by name.
     seconds: Mapping[str, float] = field(default_factory=dict)
+    # By side: kernels of one call, as its process tells; none where that is not known.
+    launches: Mapping[str, int] = field(default_factory=dict)
     # By process of the baselines: seconds from the start of all until it was ready, had the trial, had built.
     processes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
@@ -113,6 +115,7 @@ def build(evidence: Evidence) -> Result:
         },
         "gpu": dict(evidence.gpu),
         "neighbours": [dict(neighbour) for neighbour in evidence.neighbours],
+        "launches": dict(evidence.launches),
         "seconds": dict(evidence.seconds),
         "processes": {name: dict(marks) for name, marks in evidence.processes.items()},
     }
@@ -130,7 +133,12 @@ def best_equal(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
 def _baseline(evidence: Evidence, variant: Variant, bound: limits.Limit | str | None) -> dict[str, Any]:
     sampled = evidence.sampled
     summary = statistics.summary(sampled.samples(variant.key)) if variant.key in sampled.turns else None
-    measured = statistics.ratio(sampled.samples(SOLUTION), sampled.samples(variant.key)) if summary else None
+    launches = evidence.launches.get(SOLUTION, 1), evidence.launches.get(variant.key, 1)
+    measured = (
+        statistics.ratio(sampled.samples(SOLUTION), sampled.samples(variant.key), launches=launches)
+        if summary
+        else None
+    )
     built = evidence.built.get(variant.key)
     error = sampled.failed.get(variant.key) or (built.error if built else "not run")
     return {
@@ -276,6 +284,7 @@ def _warnings(evidence: Evidence, ours: Summary | None, rows: Sequence[Mapping[s
             "kernel table"
         )
     found.extend(_kernel_warnings(evidence.kernels))
+    found.extend(_launch_warnings(evidence.launches, rows))
     reached = None
     bound = _limit(evidence)
     if isinstance(bound, limits.Limit) and ours and bound.kind != "latency":
@@ -302,6 +311,18 @@ def _kernel_warnings(rows: Sequence[Kernel] | str) -> list[str]:
     if not any(row.family == "own" for row in rows):
         found.append("no kernel of the solution's own was seen: by their names, all come from libraries")
     return found
+
+
+def _launch_warnings(launches: Mapping[str, int], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Where launches, not their number of samples, set what can be told from the official baseline."""
+    for row in rows:
+        count = max(launches.get(SOLUTION, 1), launches.get(row["key"], 1))
+        if row["official"] and row["ratio"] and count > 1 and row["ratio"]["floor"] > 2 * statistics.RESOLUTION:
+            return [
+                f"with {count} kernels in a call this short, what a launch takes in one process or another leaves "
+                f"{100 * row['ratio']['floor']:.0f} % in doubt"
+            ]
+    return []
 
 
 def _turns(turns: Sequence[Turn]) -> list[dict[str, Any]]:

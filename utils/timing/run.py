@@ -320,6 +320,7 @@ def _explain(evidence: Evidence, side: SolutionSide, sides: Sequence[BaselineSid
     each(_end_to_end, "end_to_end")
     clock.lap("end to end")
     evidence.kernels = _kernels(side.stand, evidence.work)
+    evidence.launches = _launches(evidence.kernels, sides)
     clock.lap("kernels")
     each(_replay, "graph")
     clock.lap("graphs")
@@ -339,6 +340,20 @@ def _replay(extra: Extra, stand: Stand, _: float) -> None:
         extra.graph = statistics.median(kept)
     else:
         extra.why["graph"] = why or "no usable time came back"
+
+
+def _launches(ours: list[kernels.Kernel] | str, sides: Sequence[BaselineSide]) -> dict[str, int]:
+    """Kernels of one call by side, as far as they could be recorded."""
+    found = {} if isinstance(ours, str) else {SOLUTION: sum(row.calls for row in ours)}
+    for side in sides:
+        try:
+            side.session.select(side.variant.mode)
+            rows = _kernels(side.stand, None)
+        except RunnerFailed:
+            continue
+        if not isinstance(rows, str):
+            found[side.name] = sum(row.calls for row in rows)
+    return found
 
 
 def _kernels(stand: Stand, counted: work.Work | str | None) -> list[kernels.Kernel] | str:

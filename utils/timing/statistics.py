@@ -9,7 +9,8 @@ never pooled for an interval: rounds are resampled whole.
     interval   99 %: percentile bootstrap over rounds (Efron and Tibshirani, An Introduction to the Bootstrap, ch. 13),
                widened for few rounds (Student's t against the normal), for autocorrelated rounds (effective sample
                size of a first-order process), and by what no number of rounds in one pair of processes can remove:
-               the timer's quantum and the placement of two processes' memory (`FLOOR_*`)
+               the timer's quantum, the placement of two processes' memory, and what a launch takes in each of them
+               (`FLOOR_*`)
     verdict    FASTER when the whole interval lies below 1 - RESOLUTION, SLOWER when above 1 + RESOLUTION, SAME when
                inside 1 ± RESOLUTION, else UNSURE
     target     "met" when the whole interval is at or below the target ratio, "missed" when above it, else "unsure"
@@ -30,7 +31,8 @@ MET, MISSED, OPEN = "met", "missed", "unsure"
 RESOLUTION = 0.01
 CONFIDENCE = 0.99
 # What stays between two processes that run the same code, however long one samples: DRAM channel and TLB placement
-# (relative), and the launch latency inside an event pair (absolute, milliseconds). benchmarks/clock.py measures both.
+# (relative), and what a launch takes inside an event pair, which is a little different in every process and stays so
+# (milliseconds for each kernel of a call, between any two processes). benchmarks/clock.py measures both.
 FLOOR_RELATIVE = 0.002
 FLOOR_MS = 0.0002
 
@@ -144,26 +146,35 @@ def summary(turns: Sequence[Sequence[float]]) -> Summary | None:
     )
 
 
-def ratio(new: Sequence[Sequence[float]], base: Sequence[Sequence[float]], *, seed: int = 0) -> Ratio | None:
+def ratio(
+    new: Sequence[Sequence[float]],
+    base: Sequence[Sequence[float]],
+    *,
+    seed: int = 0,
+    launches: tuple[int, int] = (1, 1),
+) -> Ratio | None:
     """The ratio of medians new / base; turn r of `new` and turn r of `base` were taken in the same round.
 
+    launches: kernels in one call of each.
     Rounds in which either side has no usable sample are left out. None when no round is left. With fewer than two
     rounds the interval is unbounded, and the verdict therefore UNSURE.
     """
-    logs, smallest = [], math.inf
+    logs, smallest = [], [math.inf, math.inf]
     ours_all: list[float] = []
     theirs_all: list[float] = []
     for new_turn, base_turn in zip(new, base, strict=False):
         ours, theirs = clean(new_turn).kept, clean(base_turn).kept
         if not ours or not theirs:
             continue
-        logs.append(math.log(median(ours) / median(theirs)))
-        smallest = min(smallest, median(ours), median(theirs))
+        medians = median(ours), median(theirs)
+        logs.append(math.log(medians[0] / medians[1]))
+        smallest = [min(pair) for pair in zip(smallest, medians, strict=True)]
         ours_all.extend(ours)
         theirs_all.extend(theirs)
     if not logs:
         return None
-    floor = FLOOR_RELATIVE + (FLOOR_MS + max(quantum(ours_all), quantum(theirs_all))) / smallest
+    floor = FLOOR_RELATIVE + max(quantum(ours_all), quantum(theirs_all)) / min(smallest)
+    floor += sum(FLOOR_MS / 2 * max(1, count) / time for count, time in zip(launches, smallest, strict=True))
     centre = _trimmed_mean(logs)
     if len(logs) < 2:
         return Ratio(math.exp(centre), 0.0, math.inf, len(logs), math.inf, floor)
