@@ -206,3 +206,41 @@ def test_an_unknown_mode_and_an_empty_workspace_are_refused(tmp_path: Path) -> N
         build_simulated(Workspace(tmp_path), "fast")
     with pytest.raises(CannotTell, match="nothing to simulate"):
         build_simulated(Workspace(tmp_path))
+
+
+COOPERATIVE = r"""
+#include <cooperative_groups.h>
+#include <cuda_runtime.h>
+
+// All blocks have begun before the second one comes to its array, and a relaxed store is the first to touch it.
+__global__ void scale_kernel(float* out, const float* in, int size, float factor) {
+    __shared__ int turn;
+    int* place = &turn;
+    cooperative_groups::this_grid().sync();
+    const int before = FIRST;
+    if (threadIdx.x == 0) asm volatile("st.relaxed.cta.b32 [%0], %1;\n" ::"l"(place), "r"(7) : "memory");
+    __syncthreads();
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < size; i += gridDim.x * blockDim.x)
+        out[i] = turn == 7 && before == 0 ? in[i] * factor : 0.f;
+}
+
+extern "C" void scale_launcher(float* out, const float* in, int size, float factor, int config, cudaStream_t stream) {
+    void* arguments[] = {&out, &in, &size, &factor};
+    cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(scale_kernel), dim3(4), dim3(64), arguments, 0, stream);
+}
+"""
+
+
+@pytest.mark.slow
+def test_a_block_that_began_early_knows_its_arrays_and_an_atomic_store_is_no_read(tmp_path: Path) -> None:
+    code, record, said = sanitize(
+        workspace(tmp_path / "clean", kernel=COOPERATIVE.replace("FIRST", "0")), "--mode", "race"
+    )
+    assert code == 0 and record["verdict"] == "CLEAN", said
+    load = 'asm volatile("ld.relaxed.cta.b32 %0, [%1];\\n" : "=r"(old) : "l"(place));'
+    load = f"[place] {{ int old; {load} return old & 0; }}()"
+    code, record, said = sanitize(
+        workspace(tmp_path / "planted", kernel=COOPERATIVE.replace("FIRST", load)), "--mode", "race"
+    )
+    kinds = {each["kind"] for each in record["results"]["findings"]}  # type: ignore[index]
+    assert code == 1 and kinds == {"uninitialised_shared"}, said

@@ -275,7 +275,7 @@ class _Rewrite:
                     + alias
                     + b"), "
                     + _quoted(name)
-                    + b", __FILE__, __LINE__, 0, 0}; "
+                    + b", __FILE__, __LINE__, 0, 0, 0}; "
                 )
                 value = (
                     b"*static_cast<"

@@ -119,7 +119,7 @@ void check_initialised(BlockState* owner, const char* p, u32 bytes, Access kind,
     const size_t at = static_cast<size_t>(p - owner->arena);
     u8* flags = s.written.data() + at;
     if (at + bytes > s.written.size()) return;
-    if ((kind & 3) != WRITE) {
+    if ((kind & 3) != WRITE && !(kind & STORE)) {
         for (u32 i = 0; i < bytes; ++i) {
             if (flags[i]) continue;
             if (heap_valid[static_cast<size_t>(p - heap_base) / 8])
@@ -130,7 +130,7 @@ void check_initialised(BlockState* owner, const char* p, u32 bytes, Access kind,
             break;
         }
     }
-    if ((kind & 3) != READ) {
+    if ((kind & 3) != READ && !(kind & LOAD)) {
         std::memset(flags, 1, bytes);
         const u32 end = static_cast<u32>(at + bytes);
         if (end > s.used) s.used = end;

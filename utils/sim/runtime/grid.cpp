@@ -77,7 +77,8 @@ void begin_block(BlockState* b, Launch* l, u64 linear) {
     if (l->config.shared) std::memset(b->dynamic, 0xff, l->config.shared);
     race_block_begin(b);
     bounds_block_begin(b);
-    for (const SharedSite* site : l->sites) bounds_shared_site(b, site);
+    b->sites = 0;
+    if (SIM_MODE) learn_sites(b);
 }
 
 void end_block(BlockState* b) {

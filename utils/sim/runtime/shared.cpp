@@ -12,10 +12,18 @@ char* shared_window() {
     return here()->arena;
 }
 
+static std::mutex sites_lock;
+
+// A block that began before another one of them had come to an array learns of it when it comes there itself.
+void learn_sites(BlockState* b) {
+    const std::lock_guard<std::mutex> hold(sites_lock);
+    const std::vector<SharedSite*>& sites = b->launch->sites;
+    for (; b->sites < sites.size(); ++b->sites) bounds_shared_site(b, sites[b->sites]);
+}
+
 void place_shared(SharedSite& site) {
-    static std::mutex lock;
     BlockState* b = here();
-    std::lock_guard<std::mutex> hold(lock);
+    std::unique_lock<std::mutex> hold(sites_lock);
     Launch* l = b->launch;
     if (site.generation != l->generation) {
         // A gap after each array, so that running over its end does not land in the next one.
@@ -25,15 +33,17 @@ void place_shared(SharedSite& site) {
             fatal("launch_limit", "more than 49152 bytes of static shared memory", site.file, site.line);
         l->statics_used.store(end);
         site.offset = offset;
+        site.number = static_cast<u32>(l->sites.size());
         __atomic_store_n(&site.generation, l->generation, __ATOMIC_RELEASE);
         if (SIM_MODE) l->sites.push_back(&site);
     }
     if (!SIM_MODE) return;
+    hold.unlock();
     // The others of a cluster may use this block's array, and this block theirs, before they have come to it
     // themselves.
     const Group* cluster = b->groups[static_cast<u32>(Wide::CLUSTER)];
     const std::vector<BlockState*> blocks = cluster ? cluster->blocks : std::vector<BlockState*>{b};
-    for (BlockState* each : blocks) bounds_shared_site(each, &site);
+    for (BlockState* each : blocks) learn_sites(each);
 }
 
 // ---- deferred copies -----------------------------------------------------------------------------------------------

@@ -195,6 +195,9 @@ void after_exit(BlockState* b, u32 id);
 void after_exit_wide(BlockState* b);
 BlockState* owner_of_shared(BlockState* b, const void* address);  // of b's cluster; null where it is no shared memory
 
+// ---- shared.cpp
+void learn_sites(BlockState* b);  // its shared arrays, those it has not come to included
+
 // ---- stuck.cpp
 bool release_converged(BlockState* b);
 [[noreturn]] void stuck(BlockState* b);  // nobody can move: says so and abandons

@@ -66,7 +66,7 @@ template <class T>
 SIM_RAW void atomic_store(T* address, T value) {
     using W = typename Word<sizeof(T)>::type;
 #if SIM_MODE == 2
-    announce(address, sizeof(T), ATOMIC, __builtin_return_address(0));
+    announce(address, sizeof(T), static_cast<Access>(ATOMIC | STORE), __builtin_return_address(0));
 #endif
     W word;
     __builtin_memcpy(&word, &value, sizeof(T));

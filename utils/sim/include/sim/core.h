@@ -119,6 +119,7 @@ struct Block {
     char* statics = nullptr;
     char* dynamic = nullptr;
     u32 generation = 0;  // of the launch
+    u32 sites = 0;       // of the launch that this block knows (checking modes)
     BlockState* state = nullptr;
     Warp warps[32];
     Barrier barriers[16];
@@ -156,12 +157,15 @@ struct SharedSite {
     int line;
     u32 generation;
     u32 offset;
+    u32 number;  // of the sites of this launch
 };
 
 void place_shared(SharedSite& site);
 
 SIM_INLINE void* shared(SharedSite& site) {
-    if (__builtin_expect(__atomic_load_n(&site.generation, __ATOMIC_ACQUIRE) != block->generation, 0))
+    if (__builtin_expect(__atomic_load_n(&site.generation, __ATOMIC_ACQUIRE) != block->generation ||
+                             (SIM_MODE && site.number >= block->sites),
+                         0))
         place_shared(site);
     return block->statics + site.offset;
 }
@@ -228,7 +232,7 @@ inline void launch_bounds(u32 most, SIM_SITE) {
 // ---- accesses announced to the checker -----------------------------------------------------------------------------
 
 // An atomic may also be a compare-and-swap, a load only, or one of block scope.
-enum Access : int { READ = 0, WRITE = 1, ATOMIC = 2, CAS = ATOMIC | 4, BLOCK = 8, LOAD = 16 };
+enum Access : int { READ = 0, WRITE = 1, ATOMIC = 2, CAS = ATOMIC | 4, BLOCK = 8, LOAD = 16, STORE = 32 };
 #if SIM_MODE == 2
 void announce(const void* address, u32 bytes, Access kind, const void* pc);
 void fence_device();
