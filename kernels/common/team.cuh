@@ -14,14 +14,17 @@
 // beyond Lead is the bytes in flight.
 //
 // Nobody waits for that exchange unless it is late: the data warps only drop their moments in shared memory and go on.
-// Another warp of the block, the collector, gathers them and posts the slice's moments in global memory. Two more, the
-// listeners, wait for the posts of all blocks, one for the even turns, one for the odd, and leave the result where the
-// data warps find it when they come to the slice. Under full load a post takes microseconds to be seen, longer than a
-// short slice; so several exchanges are under way at a time, and nobody who starts one waits for its end. A thread
-// copies, sums, normalises and refills its own 16 bytes of each chunk, so data warps need no barrier either.
+// Another warp of the block, the collector, gathers them and posts the slice's moments in global memory. The last block
+// of the grid, the hub, has no data of its own: its warps wait for the posts of a segment's slices, merge them and post
+// the segment's statistics. Two more warps of each block, the listeners, wait for those, one in the even turns, one in
+// the odd, and leave them where the data warps find them when they come to the slice. Under full load a post takes
+// microseconds to be seen, longer than a short slice; so several exchanges are under way at a time, and nobody who
+// starts one waits for its end. Without a hub each block asks for all others' posts: 128 times the loads, by SMs whose
+// way to memory is full. A thread copies, sums, normalises and refills its own 16 bytes of each chunk, so data warps
+// need no barrier either.
 //
-// Blocks of a team wait for each other. Hence all blocks of the grid must be resident: launch with
-// cudaLaunchCooperativeKernel (launch_team does), one block per SM at most.
+// Blocks wait for each other. Hence all blocks of the grid must be resident: launch with cudaLaunchCooperativeKernel
+// (launch_team does), one block per SM at most.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -43,14 +46,17 @@ constexpr int kTurnSlots = 4;  // turns whose moments or statistics a block may 
 
 // How a block works. Threads: of the data warps; collector and listeners come after them. SliceFloats: of a segment,
 // per block. LeadFloats: from the place of the stores to that of the moments, in floats of the stream. BatchFloats: of
-// a thread, taken together for the sake of independent instructions.
-template <int Threads_, int SliceFloats_, int LeadFloats_, int BatchFloats_ = 4096 / Threads_>
+// a thread, taken together for the sake of independent instructions. EvictFirst: whether what is read is to leave L2
+// first; it should where L2 holds something else that is read again, and costs a few per cent where it does not.
+template <int Threads_, int SliceFloats_, int LeadFloats_, bool EvictFirst_, int BatchFloats_ = 4096 / Threads_>
 struct TeamShape {
+    static constexpr bool kEvictFirst = EvictFirst_;
     static constexpr int kThreads = Threads_;
     // Registers are dealt out to four warps at a time, so 256 threads and three warps get 168 each, like 384; there the
     // other four warps (one does nothing) hand theirs over.
     static constexpr bool kHandOver = Threads_ == 256;
-    static constexpr int kBlockThreads = Threads_ + (kHandOver ? 4 : 1 + kListeners) * kWarpSize;
+    static constexpr int kServiceWarps = kHandOver ? 4 : 1 + kListeners;
+    static constexpr int kBlockThreads = Threads_ + kServiceWarps * kWarpSize;
     static constexpr int kServiceRegisters = 40;
     static constexpr int kDataRegisters = 232;  // 2 x 232 + 40 = 3 x 168
     static constexpr int kWarps = Threads_ / kWarpSize;
@@ -106,9 +112,13 @@ class ChunkRing {
 
     // Starts the copy of 16 bytes to a place got from batch().
     __device__ __forceinline__ void fill(float4* place, const float4* source) {
-        asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;\n" ::"r"(shared_address(place)),
-                     "l"(source), "l"(evict_first_policy())
-                     : "memory");
+        if constexpr (Shape::kEvictFirst) {
+            asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;\n" ::"r"(shared_address(place)),
+                         "l"(source), "l"(evict_first_policy())
+                         : "memory");
+        } else {
+            cp_async_16(place, source);
+        }
     }
 
     // The `chunks` oldest are done with and their places refilled.
@@ -162,7 +172,11 @@ struct TeamWork {
     int segments;
     int team_blocks;  // slices per segment
     float epsilon;
-    Post* posts;  // [segments][team_blocks], the moments of each slice; whatever they hold at first
+    // [segments][team_blocks], the moments of each slice (mean, sum of squared deviations), then [segments], the
+    // statistics of each segment (mean, 1 / sqrt(variance + epsilon)); whatever they hold at first.
+    Post* posts;
+
+    __device__ __forceinline__ Post* statistics() const { return posts + static_cast<int64_t>(segments) * team_blocks; }
 };
 
 // What the warps of a block share. Turn t uses slot t % kTurnSlots. A warp that drops the moments of turn t has read
@@ -203,19 +217,35 @@ __device__ __forceinline__ void collect_moments(TeamMail<Shape>& mail, Post* pos
     }
 }
 
-// The work of a listener, for every kListeners-th turn from `first` on. `posts`: those of the team in its first turn.
+// The work of a listener, for every kListeners-th turn from `first` on. `statistics`: those of the first turn's
+// segment; `teams`: the way to the next turn's.
 template <typename Shape>
-__device__ __forceinline__ void listen(TeamMail<Shape>& mail, const Post* posts, int turn_posts, const TeamWork& work,
-                                       int first, int turns) {
+__device__ __forceinline__ void listen(TeamMail<Shape>& mail, const Post* statistics, int teams, int first, int turns) {
+    const int lane = threadIdx.x % kWarpSize;
+    for (int turn = first; turn < turns; turn += kListeners) {
+        // Before this block has posted its own moments, asking would only load L2.
+        while (read_turn_acquire(&mail.collected) <= turn) __nanosleep(20);
+        Post word;
+        while ((word = read_post(statistics + static_cast<int64_t>(turn) * teams)) == kNotPosted) {
+        }
+        __syncwarp();
+        if (lane == 0) {
+            const int slot = turn % kTurnSlots;
+            write_post(mail.statistics + slot, word);
+            write_turn_release(mail.published + slot, turn + 1);
+        }
+    }
+}
+
+// The work of one of the hub's warps: every `warps`-th segment from `first` on. Lower segments have earlier turns.
+template <typename Shape>
+__device__ __forceinline__ void merge_posts(const TeamWork& work, int first, int warps) {
     constexpr int kPostsPerLane = kMaxTeamBlocks / kWarpSize;
     constexpr float kSliceFloats = Shape::kSliceFloats;
     const int lane = threadIdx.x % kWarpSize;
     const int members = work.team_blocks;
-    for (int turn = first; turn < turns; turn += kListeners) {
-        // Before this block has something to post, asking for the others' posts would only load L2.
-        while (read_turn_acquire(&mail.collected) <= turn) __nanosleep(20);
-        __syncwarp();
-        const Post* mine = posts + static_cast<int64_t>(turn) * turn_posts + lane;
+    for (int segment = first; segment < work.segments; segment += warps) {
+        const Post* mine = work.posts + static_cast<int64_t>(segment) * members + lane;
         Post words[kPostsPerLane];
         bool missing;
         do {
@@ -230,7 +260,7 @@ __device__ __forceinline__ void listen(TeamMail<Shape>& mail, const Post* posts,
         } while (missing);
         __syncwarp();
         // Slices are of one length, so sums of their means and deviations will do; against a mean of one of them, as
-        // against any value among the data, nothing cancels. Every block adds in the same order and gets the same bits.
+        // against any value among the data, nothing cancels.
         const float shift = __shfl_sync(kFullMask, first_of(words[0]), 0);
         float sum = 0.f;
         float deviation = 0.f;
@@ -248,11 +278,7 @@ __device__ __forceinline__ void listen(TeamMail<Shape>& mail, const Post* posts,
         const float distance = sum / count;
         const float variance = (deviation / kSliceFloats - sum * distance) / count;
         const float inverse_deviation = rsqrtf((variance < 0.f ? 0.f : variance) + work.epsilon);
-        if (lane == 0) {
-            const int slot = turn % kTurnSlots;
-            write_post(mail.statistics + slot, make_post(shift + distance, inverse_deviation));
-            write_turn_release(mail.published + slot, turn + 1);
-        }
+        if (lane == 0) write_post(work.statistics() + segment, make_post(shift + distance, inverse_deviation));
     }
 }
 
@@ -273,10 +299,13 @@ __device__ __forceinline__ void normalise_segments(float4* __restrict__ output, 
     constexpr int kThreads = Shape::kThreads;
     __shared__ TeamMail<Shape> mail;
 
+    const bool hub = blockIdx.x == gridDim.x - 1;
     const int team = blockIdx.x / work.team_blocks;
-    const int teams = gridDim.x / work.team_blocks;
+    const int teams = (gridDim.x - 1) / work.team_blocks;
     const int member = blockIdx.x % work.team_blocks;
-    const int turns = (work.segments - team + teams - 1) / teams;  // segments of this team: team, team + teams, ...
+    // Segments of this team: team, team + teams, ... The hub's data warps find nothing to do; as a product, since a
+    // branch that ptxas can follow costs the data warps some 30 registers.
+    const int turns = (work.segments - team + teams - 1) / teams * !hub;
     const int64_t segment_vectors = static_cast<int64_t>(work.team_blocks) * Shape::kSliceVectors;
     const int64_t turn_vectors = teams * segment_vectors;
     const int64_t mine = team * segment_vectors + member * Shape::kSliceVectors + threadIdx.x;
@@ -303,19 +332,23 @@ __device__ __forceinline__ void normalise_segments(float4* __restrict__ output, 
     for (int turn = threadIdx.x; turn < turns; turn += Shape::kBlockThreads) {
         write_post(work.posts + (team + static_cast<int64_t>(turn) * teams) * work.team_blocks + member, kNotPosted);
     }
+    for (int segment = threadIdx.x; hub && segment < work.segments; segment += Shape::kBlockThreads) {
+        write_post(work.statistics() + segment, kNotPosted);
+    }
     cooperative_groups::this_grid().sync();
 
     if (service) {
         if constexpr (Shape::kHandOver) {
             give_registers<Shape::kServiceRegisters>();
         }
-        Post* posts = work.posts + static_cast<int64_t>(team) * work.team_blocks;
-        const int turn_posts = teams * work.team_blocks;
         const int role = (threadIdx.x - kThreads) / kWarpSize;
-        if (role == 0) {
-            collect_moments(mail, posts + member, turn_posts, turns);
+        if (hub) {
+            merge_posts<Shape>(work, role, Shape::kServiceWarps);
+        } else if (role == 0) {
+            Post* posts = work.posts + static_cast<int64_t>(team) * work.team_blocks;
+            collect_moments(mail, posts + member, teams * work.team_blocks, turns);
         } else if (role <= kListeners) {
-            listen(mail, posts, turn_posts, work, role - 1, turns);
+            listen(mail, work.statistics() + team, teams, role - 1, turns);
         }
         return;
     }
@@ -396,11 +429,11 @@ __device__ __forceinline__ void normalise_segments(float4* __restrict__ output, 
 inline int team_blocks(int64_t length, int slice, int multiprocessors) {
     const int64_t blocks = length / slice;
     const bool possible = length % slice == 0 && blocks >= kMinTeamBlocks && blocks <= kMaxTeamBlocks;
-    return possible && blocks <= multiprocessors ? static_cast<int>(blocks) : 0;
+    return possible && blocks < multiprocessors ? static_cast<int>(blocks) : 0;  // one is the hub
 }
 
 inline int64_t team_post_bytes(int64_t segments, int64_t blocks) {
-    return segments * blocks * static_cast<int64_t>(sizeof(Post));
+    return segments * (blocks + 1) * static_cast<int64_t>(sizeof(Post));
 }
 
 inline int multiprocessor_count() {
@@ -415,10 +448,10 @@ inline int multiprocessor_count() {
 // `arguments`: addresses of the kernel's arguments.
 template <typename Shape, typename Kernel>
 void launch_team(Kernel* kernel, const TeamWork& work, void** arguments, cudaStream_t stream) {
-    const int most = multiprocessor_count() / work.team_blocks;
+    const int most = (multiprocessor_count() - 1) / work.team_blocks;
     const int teams = work.segments < most ? work.segments : most;
     CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRingBytes));
-    CUDA_CHECK(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), dim3(work.team_blocks * teams),
+    CUDA_CHECK(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), dim3(work.team_blocks * teams + 1),
                                            dim3(Shape::kBlockThreads), arguments, kRingBytes, stream));
 }
 

@@ -15,13 +15,13 @@
 //
 // Tried, on an H200 with 4.26 TB/s of copy bandwidth. Reading x twice (config 1): 5.34 ms. Two teams of 64 SMs with 128
 // KB each, one phase after the other (wait for the slice, sum it, tell the others, wait for them, normalise): 4.58 ms;
-// between two groups nothing was written and what was in flight ran dry. The phases overlapped, all warps of a block
-// stopping for the exchange with the others: 4.43 ms. One warp that did the whole exchange, one group after the other:
-// 6.3 ms, as it takes longer than a group. Two that take turns, as here: 4.75 ms with the moments 16 steps of 28 ahead,
-// 4.73 with 20, 4.66 with 22, 4.43 with 24. 88 % of the copy bandwidth would be 4.0 ms.
+// between two groups nothing was written and what was in flight ran dry. The phases overlapped, each block asking for
+// all others' moments: 4.3 to 4.5 ms, less with more time for the exchange. One block that merges them for all: 4.09 ms
+// with 512 threads, 3.96 with 256, the moments 21 or 22 steps of 28 ahead, x loaded with no hint to L2 (4.17 with
+// evict-first at 512). cudaMemcpy of as many bytes takes 3.51 ms, a plain copy kernel 3.88: 3.96 is 89 % of the one.
 //
 // config 0: teams where a group is 4 or more slices of 16384 or 32768 values, one per SM, and a channel whole slices;
-//           else config 1. Of the ring's 28 steps of 8 KB, the moments run 24 ahead of the stores.
+//           else config 1. Of the ring's 28 steps of 8 KB, the moments run 22 ahead of the stores.
 // config 1: two kernels, moments (split over blocks, merged exactly) and normalise. It reads x twice, handles every
 //           shape.
 #include <cuda_runtime.h>
@@ -174,8 +174,8 @@ extern "C" void group_norm_launcher(float* output, const float* input, const flo
             return launch(output, input, weight, bias, segments, group_count, group_channels, positions, epsilon,
                           workspace, stream);
         };
-        if (with(launch_team<TeamShape<512, 16384, 24 * 2048>>)) return;
-        if (with(launch_team<TeamShape<512, 32768, 24 * 2048>>)) return;
+        if (with(launch_team<TeamShape<256, 16384, 22 * 2048, false, 8>>)) return;
+        if (with(launch_team<TeamShape<256, 32768, 22 * 2048, false, 8>>)) return;
     }
     if (aligned && positions % 4 == 0) {
         launch_two_read<4>(output, input, weight, bias, segments, group_count, group_channels, positions, epsilon,

@@ -6,8 +6,8 @@
 // read, and weight and bias are wanted again by each of the 16 rows: done naively that is 268 MB more of x and 500 MB
 // more of weight and bias, from DRAM or (where it fits) from L2, whose bandwidth is not much more than DRAM's.
 //
-// The algorithm: the chip is big enough to hold a whole row, 128 SMs x 128 KB. Block b owns the same 32768 columns of
-// every row for the whole kernel (kernels/common/team.cuh):
+// The algorithm: the chip is big enough to hold a whole row, 128 SMs x 128 KB; one more merges their moments. Block b
+// owns the same 32768 columns of every row for the whole kernel (kernels/common/team.cuh):
 //   shared memory   ring of 224 KB: this row's slice, and three quarters of the next one's already arriving
 //   registers       the slice's weights, 128 floats in each of 256 threads, loaded once
 //   L2              the biases (16.8 MB; x and y are marked evict-first), loaded 32 KB before their use
@@ -15,14 +15,16 @@
 //
 // Tried, on an H200 with 4.26 TB/s of copy bandwidth. Reading x twice (config 1): 0.240 ms. One phase after the other
 // (wait for the slice, sum it, tell the others, wait for them, normalise): 0.221 ms; between two rows nothing was
-// written, and what was in flight ran dry. The phases overlapped: 0.18 to 0.21 ms, whether all warps take part in the
-// exchange between blocks, one does, or two take turns; the time for the exchange counts, and 26 steps of 28 ahead beat
-// 24, 22 and 20. Three eighths of the biases kept in registers as well: 0.200 for 0.194 ms, so L2's bandwidth is not
-// what is short. DRAM is busy for 57 % of the time, and 88 % of the copy bandwidth would be 0.152 ms.
+// written, and what was in flight ran dry. The phases overlapped, each block asking for all others' moments: 0.187 ms.
+// One block that merges them for all: 0.173 ms, with 24, 25 or 26 steps of 28 ahead. Three eighths of the biases kept
+// in registers as well brought nothing. Of experiments beside this kernel: without any exchange (wrong) 0.161 ms,
+// without biases too 0.153; x loaded without evict-first 0.205, as the biases then leave L2; bulk copies for cp.async
+// 0.174. A plain copy of as many bytes takes 0.149 ms, cudaMemcpy 0.134, so 88 % of the copy bandwidth, 0.152, would
+// leave the exchange and the biases next to nothing.
 //
 // config 0: teams where the row is 4 or more slices of 16384 or 32768 columns, one per SM, else config 1. Of the ring's
-//           28 steps of 8 KB, the moments run 26 ahead of the stores: 16 are the slice, 10 the time for the exchange
-//           between blocks, and the last 2 the bytes in flight.
+//           28 steps of 8 KB, the moments run 24 ahead of the stores: 16 are the slice, 8 the time for the exchange
+//           between blocks, and the last 4 the bytes in flight.
 // config 1: two kernels, moments (split over blocks, merged exactly) and normalise. It reads x twice, handles every
 //           shape.
 #include <cuda_runtime.h>
@@ -163,8 +165,8 @@ extern "C" void layer_norm_launcher(float* output, const float* input, const flo
             return launch(output, input, weight, bias, static_cast<int>(rows), length, epsilon, workspace, stream);
         };
         // Batches of 8 floats: 16 would take registers that the weights need.
-        if (with(launch_team<TeamShape<256, 16384, 16 * 2048>>)) return;
-        if (with(launch_team<TeamShape<256, 32768, 26 * 2048, 8>>)) return;
+        if (with(launch_team<TeamShape<256, 16384, 16 * 2048, true>>)) return;
+        if (with(launch_team<TeamShape<256, 32768, 24 * 2048, true, 8>>)) return;
     }
     if (vectors) {
         launch_two_read<4>(output, input, weight, bias, rows, length, epsilon, workspace, stream);
