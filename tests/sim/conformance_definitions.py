@@ -212,6 +212,13 @@ def ldmatrix() -> Array:
     return np.concatenate([*rows, np.zeros(64, U32)]).astype(U32)
 
 
+def ping_pong() -> Array:
+    s = a[:32].astype(object)
+    for k in range(6):
+        s = (s + k) * 3
+    return np.array([v % 2**32 for v in s], U32)
+
+
 def labeled() -> Array:
     out = np.zeros(N, np.uint64)
     for w in range(0, N, 32):

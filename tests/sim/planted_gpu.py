@@ -3,6 +3,7 @@
     python planted_gpu.py LIBRARY NAME...
 
 Several names in one process are for clean twins: after an error the context of a process is of no further use.
+Give each planted bug a process and a time limit: threads that wait for an mbarrier in vain wait for ever on a device.
 """
 
 from __future__ import annotations

@@ -112,7 +112,9 @@ def test_asan_mode_finds_nothing_in_correct_kernels(built: Any) -> None:
 
 def test_plain_mode_needs_no_checker_for_stuck_threads(built: Any) -> None:
     results = planted_results(built("planted", "plain"), "plain")
-    for name in ("divergent_barrier", "early_exit", "wrong_shuffle_mask", "too_many_threads", "failed_assert"):
+    barriers = ("divergent_barrier", "early_exit", "wrong_shuffle_mask")
+    mbarriers = ("bulk_wrong_bytes", "mbarrier_missing_arrival", "mbarrier_uninitialised", "bulk_unfinished")
+    for name in (*barriers, *mbarriers, "too_many_threads", "failed_assert"):
         kind, line = planted.planted()[name]
         assert (kind, line) in places(results[name]["reports"]), (name, results[name])
     assert all(results[f"{name}_clean"]["reports"] == [] for name in planted.planted())

@@ -40,6 +40,11 @@ def line_of(text: str) -> int:
         ("bounded_launch", "launch_limit", "__launch_bounds__(64)"),
         ("half_a_cluster", "divergent_barrier", "bar.sync 1, 64"),
         ("no_such_rank", "illegal_access", "mapa.shared::cluster"),
+        ("tensor_copy", "unsupported", "cp.async.bulk.tensor"),
+        ("remote_mbarrier", "unsupported", "mbarrier.arrive.release.cluster.shared::cluster"),
+        ("remote_copy", "unsupported", "cp.async.bulk.shared::cluster"),
+        ("too_many_arrivals", "invalid_mbarrier", "_, [%0], 4;"),
+        ("overwritten_mbarrier", "invalid_mbarrier", "_, [%0], 1;"),
     ],
 )
 def test_a_fault_says_what_and_where(library: Path, name: str, kind: str, where: str) -> None:
@@ -55,6 +60,25 @@ def test_a_stack_overflow_is_told_as_one(library: Path) -> None:
     message, _ = fault(library, "overflow_stack")
     assert "stack overflow" in message or "illegal" in message
     reports.fetch(library)
+
+
+@pytest.mark.parametrize(("order", "seed"), [("default", 0), ("reverse", 0), ("random", 1), ("random", 2)])
+@pytest.mark.parametrize("name", ["polls_in_vain", "mbarrier_in_a_cluster"])
+def test_a_wait_for_an_mbarrier_that_never_ends_is_told(library: Path, name: str, order: str, seed: int) -> None:
+    reports.fetch(library)
+    reports.set_schedule(library, order, seed)
+    message, _ = fault(library, name)
+    reports.set_schedule(library, "default")
+    assert reports.fault_kind(message) == "incomplete_mbarrier", message
+    assert "1 of " in message and " arrivals are missing" in message
+    (raw,) = reports.fetch(library)["reports"]
+    assert raw["fatal"] and raw["place"]["line"] > 0 and raw["other_place"]["line"] > 0
+
+
+def test_a_look_at_an_mbarrier_is_no_wait_for_it(library: Path) -> None:
+    message, values = fault(library, "looks_and_goes_on")
+    assert message == "" and values == list(range(1, 65))
+    assert reports.fetch(library)["reports"] == []
 
 
 def test_after_a_fault_the_next_kernel_runs(library: Path) -> None:

@@ -104,6 +104,46 @@ def test_ptx_that_is_not_simulated_stops_by_name() -> None:
     assert '::sim::unsupported("PTX `wgmma.fence.sync.aligned`", __FILE__, __LINE__)' in out
 
 
+WAIT = r"{\n.reg .pred P1;\nLAB_WAIT:\nmbarrier.try_wait.parity.shared::cta.b64 P1, [%0], %1;\n"
+
+
+def test_labels_of_ptx_are_the_statements_own() -> None:
+    code = WAIT + r"@P1 bra DONE;\nbra LAB_WAIT;\nDONE:\n}"
+    source = f'__device__ void wait(unsigned at) {{ asm volatile("{code}" ::"r"(at), "r"(0) : "memory"); }}'
+    out = rewritten(source)
+    assert "do { __label__ sim_l0, sim_l1;" in out and "unsupported" not in out
+    # No jump passes over an initialisation.
+    assert out.index("bool sim_r0{};") < out.index("sim_l0:;") < out.index("{ goto sim_l1; } goto sim_l0; sim_l1:;")
+
+
+def test_a_label_that_is_missing_or_there_twice_is_not_simulated() -> None:
+    for code in (WAIT + "@!P1 bra ELSEWHERE; }", WAIT + "LAB_WAIT: @!P1 bra LAB_WAIT; }"):
+        assert "::sim::unsupported(" in rewritten(f'__device__ void f() {{ asm volatile("{code}" ::"r"(0), "r"(0)); }}')
+
+
+def test_ptx_of_a_macro_may_be_several_literals() -> None:
+    out = rewritten(
+        '#define FENCE \\\n    asm volatile( \\\n        "fence.proxy.async" \\\n        ";" ::: "memory")\n'
+    )
+    assert "::sim::proxy_fence();" in out and out.count("\\\n") == 3
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%0, {%1}], [%2];",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], 16, [%2], 3;",
+        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], 16, [%2];",
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], 16;",
+        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];",
+        "fence.proxy.tensormap::generic.release.gpu;",
+    ],
+)
+def test_copies_and_mbarriers_that_are_not_simulated_stop_by_name(code: str) -> None:
+    out = rewritten(f'__device__ void f(int a) {{ asm volatile("{code}" ::"r"(a), "r"(a), "r"(a)); }}')
+    assert f'::sim::unsupported("PTX `{code.partition(" ")[0].rstrip(";")}' in out
+
+
 def test_a_cast_of_a_kernel_to_void_keeps_its_type() -> None:
     out = rewritten(
         "__global__ void k(int*) {}\nvoid f(void** a) { cudaLaunchCooperativeKernel((void*)k, 1, 32, a, 0, 0); }"

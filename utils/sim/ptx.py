@@ -9,7 +9,19 @@ from __future__ import annotations
 
 import re
 
-from utils.sim.ptx_operands import TYPES, NotKnown, Operand, Translation, declare, instructions, split, vector
+from utils.sim import ptx_async
+from utils.sim.ptx_operands import (
+    TYPES,
+    NotKnown,
+    Operand,
+    Translation,
+    declare,
+    instructions,
+    label_of,
+    split,
+    state_space,
+    vector,
+)
 
 _BINARY = {"add", "sub", "min", "max", "and", "or", "xor", "div", "rem", "shl", "shr"}
 _UNARY = {
@@ -31,7 +43,6 @@ _UNARY = {
 }
 _NOTHING = ("prefetch", "prefetchu", "applypriority", "discard", "griddepcontrol", "pragma", "setmaxnreg")
 _ATOMIC = {"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"}
-_STATE = ("global", "shared", "local", "const", "param", "generic")
 
 
 def unsupported(what: str) -> str:
@@ -56,7 +67,10 @@ def translate(code: str, outputs: list[Operand], inputs: list[Operand]) -> str:
         if operand.name:
             state.names[f"%[{operand.name.strip('[]')}]"] = variable
     body: list[str] = []
-    for text in instructions(code):
+    found = instructions(code)
+    labels = [label for label in map(label_of, found) if label]
+    state.labels = {label: f"sim_l{n}" for n, label in enumerate(labels) if labels.count(label) == 1}
+    for text in found:
         try:
             body.append(_instruction(state, text.replace("%%", "%")))
         except NotKnown as unknown:
@@ -66,14 +80,23 @@ def translate(code: str, outputs: list[Operand], inputs: list[Operand]) -> str:
         except (IndexError, KeyError):
             body.append(unsupported(f"PTX `{' '.join(text.split())[:160]}`") + ";")
     used = "".join(f"(void){v};" for v in dict.fromkeys(state.names.values()) if v.startswith("sim_o"))
-    return "do { " + " ".join([*setup, used, *body]) + " } while (0)"
+    # Labels are the statement's own: a function may hold it twice. Registers stand before all of them, as C++ lets no
+    # jump pass over an initialisation.
+    local = f"__label__ {', '.join(state.labels.values())};" if state.labels else ""
+    return "do { " + " ".join([local, *setup, used, *state.declared, *body]).strip() + " } while (0)"
 
 
 def _instruction(s: Translation, text: str) -> str:
     if text in "{}":
         return text
     if text.startswith(".reg"):
-        return declare(s, text)
+        s.declared.append(declare(s, text))
+        return ""
+    label = label_of(text)
+    if label:
+        if label not in s.labels:
+            raise NotKnown("a label that is there twice")
+        return f"{s.labels[label]}:;"
     guard = ""
     if text.startswith("@"):
         predicate, text = text[1:].split(None, 1)
@@ -92,9 +115,17 @@ def _operation(s: Translation, opcode: str, a: list[str]) -> str:
     kind = kinds[-1] if kinds else ""
     if head in _NOTHING:
         return ";"
+    if head == "bra":
+        if a[0] not in s.labels:
+            raise NotKnown("the label")
+        return f"goto {s.labels[a[0]]};"
+    if head == "mbarrier":
+        return ptx_async.mbarrier(s, mods, a)
     if head in ("membar", "fence"):
-        if "proxy" in mods or "mbarrier_init" in mods:
-            raise NotKnown("")
+        if "proxy" in mods:
+            if mods[:2] != ["proxy", "async"] or len(mods) > 3:
+                raise NotKnown("")
+            return "::sim::proxy_fence(); __threadfence_block();"
         return "__threadfence();" if set(mods) & {"gl", "gpu", "sys", "cluster"} else "__threadfence_block();"
     if head == "nanosleep":
         return "__nanosleep(0);"
@@ -157,7 +188,7 @@ def _operation(s: Translation, opcode: str, a: list[str]) -> str:
         return out + (s.write(q, f"!::sim::as<bool>({s.value(p)})") if q else "")
     if head == "selp":
         return s.write(a[0], f"::sim::as<bool>({s.value(a[3])}) ? {s.read(a[1], kind)} : {s.read(a[2], kind)}")
-    if head in ("shfl", "vote", "match", "redux"):
+    if head in ("shfl", "vote", "match", "redux", "elect"):
         return _warp(s, head, mods, kind, a)
     if head in ("fma", "mad"):
         wide = "wide" in mods
@@ -251,20 +282,10 @@ def _move(s: Translation, kind: str, a: list[str]) -> str:
     return "".join(s.write(t, f"static_cast<{TYPES[f'u{bits}']}>({whole} >> {bits * i})") for i, t in enumerate(target))
 
 
-def _state(mods: list[str]) -> str:
-    for mod in mods:
-        if mod.startswith("shared::cluster"):
-            return "cluster"
-        for state in _STATE:
-            if mod == state or mod.startswith(f"{state}::cta"):
-                return state
-    return "generic"
-
-
 def _memory(s: Translation, head: str, mods: list[str], kind: str, a: list[str]) -> str:
     if "param" in mods or "async" in mods:
         raise NotKnown("")
-    state = _state(mods)
+    state = state_space(mods)
     ordered = any(m in ("volatile", "acquire", "release", "relaxed") for m in mods)
     width = 4 if "v4" in mods else 2 if "v2" in mods else 8 if "v8" in mods else 1
     typed = TYPES[kind]
@@ -297,15 +318,17 @@ def _memory(s: Translation, head: str, mods: list[str], kind: str, a: list[str])
 
 
 def _cp_async(s: Translation, mods: list[str], a: list[str]) -> str:
-    if "bulk" in mods or "mbarrier" in mods or any(m.startswith("mbarrier") for m in mods):
-        raise NotKnown("TMA and mbarrier")
+    if "bulk" in mods:
+        return ptx_async.bulk(s, mods, a)
+    if "mbarrier" in mods:
+        return ptx_async.arrive_after_copies(s, mods, a)
     if "commit_group" in mods:
         return "::sim::async_commit();"
     if "wait_group" in mods:
         return f"::sim::async_wait({s.read(a[0], 'u32')});"
     if "wait_all" in mods:
         return "::sim::async_wait(~0u);"
-    if _state(mods) == "cluster":
+    if state_space(mods) == "cluster":
         raise NotKnown("")
     hinted = "cache_hint" in " ".join(mods)
     operands = a[:-1] if hinted else a
@@ -322,7 +345,7 @@ def _atomic(s: Translation, head: str, mods: list[str], kind: str, a: list[str])
     values = a[1:] if head == "red" else a[2:]
     place = a[0] if head == "red" else a[1]
     width = 4 if "v4" in mods else 2 if "v2" in mods else 1
-    pointer = f"reinterpret_cast<{TYPES[kind]}*>({s.address(place, _state(mods))})"
+    pointer = f"reinterpret_cast<{TYPES[kind]}*>({s.address(place, state_space(mods))})"
     if width > 1:
         if head != "red":
             raise NotKnown("")
@@ -423,6 +446,11 @@ def _warp(s: Translation, head: str, mods: list[str], kind: str, a: list[str]) -
         call = f"::sim::ptx_shuffle(::sim::Mode::{mode}, {read}, __FILE__, __LINE__)"
         out = f"{{ const auto sim_s = {call}; {s.write(d, 'sim_s.value')} "
         return out + (s.write(p, "sim_s.inside") if p else "") + " }"
+    if head == "elect":
+        d, _, p = a[0].partition("|")
+        ballot = f"__ballot_sync({s.read(a[1], 'u32')}, 1)"
+        out = f"{{ const unsigned sim_e = static_cast<unsigned>(__builtin_ctz({ballot})); {s.write(d, 'sim_e')} "
+        return out + (s.write(p, "::sim::lane_id() == sim_e") if p else "") + " }"
     if head == "vote":
         mode = next(m for m in mods if m in ("ballot", "any", "all", "uni"))
         return s.write(a[0], f"__{mode}_sync({s.read(a[2], 'u32')}, {s.read(a[1], 'pred')})")

@@ -13,6 +13,7 @@ TYPES = {
     "u64": "unsigned long long", "s64": "long long", "b64": "unsigned long long",
     "f16x2": "::sim::Half2", "bf16x2": "::sim::Bfloat2", "pred": "bool",
 }  # fmt: skip
+_STATE = ("global", "shared", "local", "const", "param", "generic")
 _SPECIAL = {
     "%laneid": "::sim::lane_id()",
     "%warpid": "::sim::warp_id()",
@@ -61,7 +62,8 @@ class NotKnown(Exception):
 @dataclass
 class Translation:
     names: dict[str, str] = field(default_factory=dict)  # PTX name -> C++ expression
-    declared: list[str] = field(default_factory=list)
+    labels: dict[str, str] = field(default_factory=dict)  # PTX label -> C++ label
+    declared: list[str] = field(default_factory=list)  # of the registers
     registers: int = 0
 
     def value(self, text: str) -> str:
@@ -117,6 +119,21 @@ class Translation:
         return f"(::sim::{'shared' if state == 'shared' else 'global'}_pointer({base}){offset})"
 
 
+def state_space(mods: list[str]) -> str:
+    for mod in mods:
+        if mod.startswith("shared::cluster"):
+            return "cluster"
+        for state in _STATE:
+            if mod == state or mod.startswith(f"{state}::cta"):
+                return state
+    return "generic"
+
+
+def label_of(text: str) -> str:
+    """The label that one of `instructions` is; "" where it is none."""
+    return text[:-1].strip() if re.fullmatch(r"[\w$%=]+\s*:", text) else ""
+
+
 def split(text: str) -> list[str]:
     """Operands at the top level: commas inside braces, brackets and parentheses do not separate."""
     out, depth, start = [], 0, 0
@@ -146,6 +163,9 @@ def instructions(code: str) -> list[str]:
             start = i + 1
         elif c == "}" and not before and depth == 0:
             parts.append("}")
+            start = i + 1
+        elif c == ":" and depth == 0 and label_of(before + ":") and code[i + 1 : i + 2] != ":":
+            parts.append(before + ":")
             start = i + 1
         elif c in "{[(":
             depth += 1

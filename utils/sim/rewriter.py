@@ -444,6 +444,8 @@ def _literal(text: bytes) -> bytes | None:
             rest = rest[plain.end() :].lstrip()
         elif rest.startswith(b"//") and b"\n" in rest:
             rest = rest.split(b"\n", 1)[1].lstrip()
+        elif rest.startswith(b"\\\n"):  # a macro's next line
+            rest = rest[2:].lstrip()
         else:
             return None
     return out

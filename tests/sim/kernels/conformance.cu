@@ -471,6 +471,111 @@ extern "C" int cluster_launch_run(const In* in, void* out) {
     return static_cast<int>(cudaLaunchKernelEx(&launch, cluster_launch, *in, static_cast<u32*>(out)));
 }
 
+// ---- mbarriers and bulk copies
+__device__ u32 shared_address(const void* p) { return static_cast<u32>(__cvta_generic_to_shared(p)); }
+__device__ void bar_init(u64* bar, u32 count) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n\tfence.mbarrier_init.release.cluster;" ::"r"(shared_address(bar)), "r"(count) : "memory"); }
+__device__ void bar_arrive(u64* bar) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(bar)) : "memory"); }
+__device__ void bar_arrive_expecting(u64* bar, u32 bytes) { asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(bar)), "r"(bytes) : "memory"); }
+__device__ void bar_wait(u64* bar, u32 parity) {
+    asm volatile(
+        "{\n"
+        ".reg .pred P1;\n"
+        "LAB_WAIT:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 P1, [%0], %1;\n"
+        "@P1 bra DONE;\n"
+        "bra LAB_WAIT;\n"
+        "DONE:\n"
+        "}\n" ::"r"(shared_address(bar)), "r"(parity) : "memory");
+}
+__device__ bool bar_test(u64* bar, u32 parity) {
+    u32 done;
+    asm volatile("{\n.reg .pred p;\nmbarrier.test_wait.parity.acquire.cta.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}" : "=r"(done) : "r"(shared_address(bar)), "r"(parity) : "memory");
+    return done != 0;
+}
+__device__ void bulk_in(void* to, const void* from, u32 bytes, u64* bar) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(bar)) : "memory");
+}
+__device__ void bulk_out(void* to, const void* from, u32 bytes) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n\tcp.async.bulk.commit_group;" ::"l"(to), "r"(shared_address(from)), "r"(bytes) : "memory");
+}
+KERNEL(bulk_load, u32, 1, 64, __shared__ __align__(128) u32 s[256]; __shared__ u64 bar; if (t == 0) bar_init(&bar, 1); __syncthreads(); if (t == 0) { bar_arrive_expecting(&bar, 1024); bulk_in(s, in.a, 1024, &bar); } bar_wait(&bar, 0); for (int j = 0; j < 4; ++j) out[4 * t + j] = s[255 - 4 * t - j];)
+// Two copies of one phase, whose bytes are expected before the arrivals; the waiting is one thread's, and a barrier's.
+KERNEL(bulk_two_sources, u32, 1, 256, __shared__ __align__(16) u32 s[512]; __shared__ u64 bar; if (t == 0) bar_init(&bar, 256); __syncthreads(); if (t == 33) { asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&bar)), "r"(2048) : "memory"); bulk_in(s, in.a, 1024, &bar); bulk_in(s + 256, in.b, 1024, &bar); } bar_arrive(&bar); if (t == 40) while (!bar_test(&bar, 0)) {} __syncthreads(); out[i] = s[t] ^ s[511 - t];)
+// A ring of two stages: a thread fills them, a warp sums 16 rows of 16; both halves of the protocol have barriers.
+__global__ void bulk_ring(In in, u32* out) {
+    extern __shared__ __align__(128) unsigned char memory[];
+    u32* stages = reinterpret_cast<u32*>(memory);
+    u64* full = reinterpret_cast<u64*>(memory + 2 * 64);
+    u64* empty = full + 2;
+    const int t = threadIdx.x;
+    if (t == 0) {
+        for (int s = 0; s < 2; ++s) bar_init(full + s, 1), bar_init(empty + s, 32);
+    }
+    __syncthreads();
+    if (t == 0) {
+        for (int row = 0; row < 16; ++row) {
+            const int s = row % 2;
+            bar_wait(empty + s, row / 2 % 2 ^ 1);
+            bar_arrive_expecting(full + s, 64);
+            bulk_in(stages + 16 * s, in.a + 16 * row, 64, full + s);
+        }
+    } else if (t >= 32) {
+        u32 sum = 0;
+        for (int row = 0; row < 16; ++row) {
+            const int s = row % 2;
+            bar_wait(full + s, row / 2 % 2);
+            sum += stages[16 * s + t % 16];
+            bar_arrive(empty + s);
+        }
+        out[t - 32] = sum;
+    }
+}
+extern "C" int bulk_ring_run(const In* in, void* out) {
+    bulk_ring<<<1, 64, 2 * 64 + 4 * 8>>>(*in, static_cast<u32*>(out));
+    return static_cast<int>(cudaGetLastError());
+}
+KERNEL(bulk_store, u32, 4, 64, __shared__ __align__(128) u32 s[64]; s[63 - t] = a + b; asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); __syncthreads(); if (t == 0) { bulk_out(out + i, s, 256); asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); })
+// The buffer of one group is used again once it was read, while the other is still on its way.
+KERNEL(bulk_store_groups, u32, 1, 32, __shared__ __align__(16) u32 s[2][32]; for (int k = 0; k < 8; ++k) { if (t == 0) asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory"); __syncwarp(); s[k % 2][t] = in.a[32 * k + t] + k; asm volatile("fence.proxy.async;" ::: "memory"); __syncwarp(); if (t == 0) bulk_out(out + 32 * k, s[k % 2], 128); } if (t == 0) asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");)
+// What a store wrote is read again by its thread, after the wait.
+KERNEL(bulk_round_trip, u32, 1, 32, __shared__ __align__(16) u32 s[32]; __shared__ u64 bar; s[t] = a; if (t == 0) bar_init(&bar, 1); asm volatile("fence.proxy.async;" ::: "memory"); __syncwarp(); if (t == 0) { bulk_out(out, s, 128); asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); bar_arrive_expecting(&bar, 64); bulk_in(s, out + 16, 64, &bar); } bar_wait(&bar, 0); out[32 + t] = s[t];)
+KERNEL(bulk_cache_hint, u32, 4, 64, __shared__ __align__(16) u32 s[64]; __shared__ u64 bar; u64 policy; asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy)); if (t == 0) { asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(in.b + i), "r"(256) : "memory"); bar_init(&bar, 1); bar_arrive_expecting(&bar, 256); asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(shared_address(s)), "l"(in.b + i), "r"(256), "r"(shared_address(&bar)), "l"(policy) : "memory"); } __syncthreads(); bar_wait(&bar, 0); out[i] = s[t ^ 1];)
+// The state that an arrival returns names its phase.
+KERNEL(mbarrier_state, u32, 1, 256, __shared__ u32 s[256]; __shared__ u64 bar; if (t == 0) asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(&bar)), "r"(256) : "memory"); __syncthreads(); u32 sum = 0; for (int k = 0; k < 3; ++k) { s[t] = a + k; for (int half = 0; half < 2; ++half) { u64 state; u32 done = 0; asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(state) : "r"(shared_address(&bar)) : "memory"); while (!done) asm volatile("{\n.reg .pred complete;\nmbarrier.test_wait.shared.b64 complete, [%1], %2;\nselp.b32 %0, 1, 0, complete;\n}" : "=r"(done) : "r"(shared_address(&bar)), "l"(state) : "memory"); if (half == 0) sum += s[255 - t]; } } out[i] = sum;)
+// One arrival may count for several; one that drops out is not waited for again.
+KERNEL(mbarrier_counts, u32, 1, 64, __shared__ u32 s[64]; __shared__ u64 bar; if (t == 0) bar_init(&bar, 40); __syncthreads(); s[t] = a; __syncwarp(); if (t < 32) bar_arrive(&bar); if (t == 32) asm volatile("{\n.reg .b64 state;\nmbarrier.arrive.release.cta.shared::cta.b64 state, [%0], %1;\n}" ::"r"(shared_address(&bar)), "r"(8) : "memory"); if (t < 40) { bar_wait(&bar, 0); const u32 v = s[63 - t]; if (t == 5) { asm volatile("mbarrier.arrive_drop.shared::cta.b64 _, [%0];" ::"r"(shared_address(&bar)) : "memory"); } else { bar_arrive(&bar); bar_wait(&bar, 1); bar_arrive(&bar); bar_wait(&bar, 0); } out[i] = v; })
+// Two warps hand an array to and fro, each with its own barrier.
+KERNEL(mbarrier_ping_pong, u32, 1, 64, __shared__ u32 s[32]; __shared__ u64 bar[2]; if (t == 0) bar_init(bar, 32), bar_init(bar + 1, 32); if (t < 32) s[t] = a; __syncthreads(); for (int k = 0; k < 6; ++k) { if (t >= 32) { bar_wait(bar, k % 2); s[lane ^ 1] += k; bar_arrive(bar + 1); } else { bar_arrive(bar); bar_wait(bar + 1, k % 2); s[lane] *= 3; } } if (t < 32) out[t] = s[t];)
+// cp.async copies that an mbarrier tracks, counted among its arrivals and not.
+KERNEL(mbarrier_cp_async, u32, 1, 64, __shared__ __align__(16) u32 s[512]; __shared__ u64 bar; if (t == 0) bar_init(&bar, 64); __syncthreads(); asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(s + 4 * t)), "l"(in.a + 4 * t) : "memory"); asm volatile("cp.async.mbarrier.arrive.shared::cta.b64 [%0];" ::"r"(shared_address(&bar)) : "memory"); asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(shared_address(s + 256 + 4 * t)), "l"(in.b + 4 * t) : "memory"); asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&bar)) : "memory"); bar_wait(&bar, 0); for (int j = 0; j < 4; ++j) out[4 * t + j] = s[255 - 4 * t - j] ^ s[256 + 4 * t + j];)
+// The place of an mbarrier is used again, for another count.
+KERNEL(mbarrier_again, u32, 1, 64, __shared__ __align__(16) u32 s[64]; __shared__ u64 bar; for (int k = 0; k < 4; ++k) { if (t == 0) { bar_init(&bar, k + 1); for (int j = 0; j < k; ++j) bar_arrive(&bar); bar_arrive_expecting(&bar, 256); bulk_in(s, in.a + 64 * k, 256, &bar); } __syncthreads(); bar_wait(&bar, 0); out[64 * k + t] = s[63 - t]; __syncthreads(); if (t == 0) asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(shared_address(&bar)) : "memory"); })
+KERNEL(ptx_branch, u32, 4, 64, u32 r; asm volatile("{\n.reg .pred p;\n.reg .u32 x, y;\nmov.u32 x, %1;\nmov.u32 %0, 0;\nAGAIN: setp.eq.u32 p, x, 0;\n@p bra END;\nand.b32 y, x, 1;\nadd.u32 %0, %0, y;\nshr.u32 x, x, 1;\nbra.uni AGAIN;\nEND:\n}" : "=&r"(r) : "r"(a)); out[i] = r;)
+KERNEL(ptx_elect, u32, 4, 64, u32 leader, elected; asm volatile("{\n.reg .pred p;\nelect.sync %0|p, %2;\nselp.u32 %1, 1, 0, p;\n}" : "=r"(leader), "=r"(elected) : "r"(0xffffffffu)); out[i] = __popc(__ballot_sync(0xffffffffu, elected)) + (__shfl_sync(0xffffffffu, elected, leader) ? 10 : 0);)
+__global__ void __cluster_dims__(2, 1, 1) bulk_in_cluster(In in, u32* out) {
+    __shared__ __align__(16) u32 s[64];
+    __shared__ u64 bar;
+    auto cluster = cg::this_cluster();
+    const int t = threadIdx.x, i = blockIdx.x * 64 + t;
+    if (t == 0) bar_init(&bar, 1);
+    cluster.sync();
+    if (t == 0) {
+        u32 to, at;
+        asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(s)), "r"(cluster.block_rank()));
+        asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(shared_address(&bar)), "r"(cluster.block_rank()));
+        bar_arrive_expecting(&bar, 256);
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(in.a + i), "r"(256), "r"(at) : "memory");
+    }
+    bar_wait(&bar, 0);
+    cluster.sync();
+    out[i] = cluster.map_shared_rank(s, cluster.block_rank() ^ 1)[t];
+    cluster.sync();
+}
+extern "C" int bulk_in_cluster_run(const In* in, void* out) {
+    bulk_in_cluster<<<4, 64>>>(*in, static_cast<u32*>(out));
+    return static_cast<int>(cudaGetLastError());
+}
+
 // ---- launches: in macros, templates, lambdas, case labels, function pointers, and the API's own form
 template <int ADD, typename T>
 __global__ void add_constant(const T* from, T* to) {

@@ -4,11 +4,19 @@
 // was written.
 #include "shadow.h"
 
+#include <sim/mbarrier.h>
+
+#include <algorithm>
 #include <cstring>
 
 #include "heap.h"
+#include "race.h"
 
 namespace sim {
+
+#if SIM_MODE == 2
+static u32 proxy_fences = 0;  // so far, in all blocks; each block's beginning counts as one
+#endif
 
 #if SIM_MODE != 0
 
@@ -20,6 +28,7 @@ void bounds_block_begin(BlockState* b) {
     if (!b->shadow) b->shadow = new SharedShadow;
     SharedShadow& s = *b->shadow;
     std::memset(s.written.data(), 0, s.used);
+    ++proxy_fences;
     s.used = 0;
     for (const SharedArray& a : s.arrays) forbid_region(a.start, a.bytes);
     s.arrays.clear();
@@ -60,7 +69,7 @@ std::string array_name(const BlockState* owner, const char* p) {
     return "dynamic shared memory";
 }
 
-void check_bounds(BlockState* owner, const char* p, u32 bytes, Access kind, const void* pc) {
+void check_bounds(const BlockState* owner, const char* p, u32 bytes, Access kind, const void* pc) {
     const size_t at = static_cast<size_t>(p - heap_base);
     for (size_t byte = at; byte < at + bytes;) {
         const u32 valid = heap_valid[byte / 8], inside = static_cast<u32>(byte % 8);
@@ -114,7 +123,7 @@ void check_bounds(BlockState* owner, const char* p, u32 bytes, Access kind, cons
     }
 }
 
-void check_initialised(BlockState* owner, const char* p, u32 bytes, Access kind, const void* pc) {
+void check_initialised(const BlockState* owner, const char* p, u32 bytes, Access kind, const void* pc) {
     SharedShadow& s = *owner->shadow;
     const size_t at = static_cast<size_t>(p - owner->arena);
     u8* flags = s.written.data() + at;
@@ -132,8 +141,45 @@ void check_initialised(BlockState* owner, const char* p, u32 bytes, Access kind,
     }
     if ((kind & 3) != READ && !(kind & LOAD)) {
         std::memset(flags, 1, bytes);
+        for (size_t i = at / 16; i <= (at + bytes - 1) / 16; ++i) s.fences_before[i] = proxy_fences;
         const u32 end = static_cast<u32>(at + bytes);
         if (end > s.used) s.used = end;
+    }
+}
+
+// An asynchronous copy has written.
+void race_written(BlockState* b, const char* p, u32 bytes) {
+    SharedShadow& s = *b->shadow;
+    const size_t at = static_cast<size_t>(p - b->arena);
+    if (at + bytes > s.written.size()) return;
+    std::memset(s.written.data() + at, 1, bytes);
+    for (size_t i = at / 16; i <= (at + bytes - 1) / 16; ++i) s.fences_before[i] = 0;
+    s.used = std::max(s.used, static_cast<u32>(at + bytes));
+}
+
+// Bulk copies go through another proxy than the accesses of threads: what threads wrote is certain to be seen only
+// after a proxy fence. Any thread's fence counts, as only one on the way from the write to the copy is asked for.
+void proxy_fence() {
+    ++proxy_fences;
+}
+
+void check_fenced(const BlockState* owner, const char* p, u32 bytes, const void* pc) {
+    const SharedShadow& s = *owner->shadow;
+    const size_t at = static_cast<size_t>(p - owner->arena);
+    if (at + bytes > s.written.size()) return;
+    for (size_t i = at / 16; i <= (at + bytes - 1) / 16; ++i) {
+        if (s.fences_before[i] != proxy_fences) continue;
+        Report report = report_here("missing_proxy_fence",
+                                    "a bulk copy reads " + array_name(owner, p) +
+                                        ", to which threads wrote, with no fence.proxy.async after the writes",
+                                    {nullptr, 0, pc});
+        for (size_t word = i * 16; word < i * 16 + 16; word += 4)
+            if (const void* write = last_write(owner, owner->arena + word)) {
+                report.has_other = true;
+                report.other = {nullptr, 0, write};
+            }
+        add_report(std::move(report));
+        return;
     }
 }
 

@@ -58,6 +58,11 @@ void begin_block(BlockState* b, Launch* l, u64 linear) {
     b->statics = b->arena;
     b->dynamic = b->arena + DYNAMIC_AT;
     if (!b->async.empty()) b->async.clear();
+    if (!b->mbarriers.empty()) {
+        b->mbarriers.clear();
+        for (Thread& thread : b->threads) thread.wait = Wait::NONE;
+    }
+    if (!b->bulk.empty()) b->bulk.clear();
     b->slow = settings.order != Order::ASCENDING;
     if (b->slow) {
         for (u32 i = 0; i < b->count; ++i) b->order[i] = static_cast<u16>(i);

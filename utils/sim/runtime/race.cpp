@@ -7,6 +7,8 @@
 //   - across a barrier of some threads: the same, per thread of the block, kept only where such barriers are used;
 //   - across a barrier of the cluster: a count of its barriers; what a thread does between arriving and waiting is
 //   after;
+//   - by an mbarrier: what was before an arrival, for those that waited for its phase; the copies it counts are before
+//   that, and before nothing else (race_copies.cpp);
 //   - across blocks else: by a grid barrier, or when one block's thread fenced and then touched an atomic that a thread
 //     of the other block touched later (then everything the first block did so far counts as seen, and no fence is
 //     asked of the reader: generous, so that the correct kernels that wait for their last block are not accused).
@@ -21,10 +23,9 @@
 #include <map>
 #include <set>
 #include <tuple>
-#include <unordered_map>
 
 #include "heap.h"
-#include "shadow.h"
+#include "race.h"
 
 #if SIM_MODE == 2
 
@@ -33,61 +34,6 @@ namespace sim {
 namespace {
 
 constexpr u32 MOST_RECORDS = 96;  // per 4 bytes; more readers than that are forgotten, never invented
-
-struct Record {
-    u32 block, epoch, lanes, clock, wide, release, next;
-    const void* pc;
-    u8 warp, kind, bytes, size;  // bytes: of these 4; size: of the whole access
-};
-
-struct Cell {
-    u32 stamp, head;
-};
-
-struct Pool {
-    std::vector<Record> records;
-    u32 free = 0;
-    Pool() { clear(); }
-    void clear() {
-        records.clear();
-        records.push_back({});  // index 0 is the end of a list
-        free = 0;
-    }
-    u32 take() {
-        if (free) {
-            const u32 index = free;
-            free = records[index].next;
-            return index;
-        }
-        records.push_back({});
-        return static_cast<u32>(records.size() - 1);
-    }
-    void give(u32 index) {
-        records[index].next = free;
-        free = index;
-    }
-};
-
-struct Visit {
-    u32 release, thread;
-    const void* pc;
-};
-
-}  // namespace
-
-struct RaceBlock {
-    u32 stamp = 0, linear = 0, epoch = 1, release = 0;
-    u32 wide = 0;                           // barriers of its cluster so far
-    std::vector<u32> clock;                 // per thread
-    std::vector<u32> know;                  // per thread: 32 lanes of its warp
-    std::vector<std::vector<u32> > far;     // per thread, empty unless barriers of some threads are used
-    std::vector<u8> fenced;                 // per thread
-    std::unordered_map<u32, u32> known;     // per other block: its releases that this one has seen
-    Pool pool;                              // records of its shared memory
-    std::unordered_map<u32, Visit> visits;  // per other block: the last access it made to this one's shared memory
-};
-
-namespace {
 
 Cell* cells = nullptr;
 Pool global_pool;
@@ -156,6 +102,10 @@ bool ordered(const Record& r, const RaceBlock& s, u32 me) {
         auto seen = s.known.find(r.block);
         return seen != s.known.end() && seen->second > r.release;
     }
+    if (r.warp == COPIER) {
+        const std::vector<u32>& made = s.copies[me];
+        return r.lanes < made.size() && made[r.lanes] >= r.clock;
+    }
     if (r.epoch < s.epoch || r.wide < s.wide) return true;
     u32 lanes = r.lanes;
     if (r.warp == me >> 5) {
@@ -197,19 +147,22 @@ void tell_doubtful_reads(u32 linear) {
 }
 
 void report_race(const Record& r, const BlockState* b, const BlockState* owner, u32 me, const char* address, u32 bytes,
-                 int kind, const void* pc, size_t word_at) {
+                 int kind, const void* pc, size_t word_at, bool copying) {
     const u32 mine = static_cast<u32>(b->linear);
     u32 lanes = r.lanes;
     if (r.block == mine && r.warp == me >> 5) lanes &= ~(1u << (me & 31));
-    const u32 other = r.warp * 32u + static_cast<u32>(lanes ? __builtin_ctz(lanes) : 0);
+    const bool copied = r.warp == COPIER;
+    const u32 other = copied ? r.epoch : r.warp * 32u + static_cast<u32>(lanes ? __builtin_ctz(lanes) : 0);
     const std::string where = owner ? array_name(owner, address) : "device memory";
     std::string why;
     if ((kind & 3) == ATOMIC && (r.kind & 3) == ATOMIC)
         why = r.size != bytes ? " (atomics of different sizes)" : " (an atomic with block scope, from another block)";
-    Report report = report_here("race",
-                                std::string(access_word(kind)) + " of " + where +
-                                    " that is not ordered with another thread's " + access_word(r.kind) + why,
-                                {nullptr, 0, pc});
+    Report report =
+        report_here("race",
+                    std::string(access_word(kind)) + (copying ? " by an asynchronous copy" : "") + " of " + where +
+                        " that is not ordered with " + (copied ? "an asynchronous copy's " : "another thread's ") +
+                        access_word(r.kind) + why,
+                    {nullptr, 0, pc});
     report.has_other = true;
     report.other = {nullptr, 0, r.pc};
     report.other_block = block_coordinates(b->launch, r.block);
@@ -222,7 +175,7 @@ void report_race(const Record& r, const BlockState* b, const BlockState* owner, 
         reads_in_doubt.emplace(std::make_tuple(r.block, other, word_at), Doubt{std::move(report), r.pc});
         return;
     }
-    if (kind == WRITE && r.kind == WRITE && bytes <= 16) {
+    if (kind == WRITE && r.kind == WRITE && bytes <= 16 && !copying && !copied) {
         settle_pending();
         pending.any = true;
         pending.address = address;
@@ -234,7 +187,9 @@ void report_race(const Record& r, const BlockState* b, const BlockState* owner, 
     add_report(std::move(report));
 }
 
-void check_race(BlockState* b, const BlockState* owner, const char* p, u32 bytes, int kind, const void* pc) {
+// `copy`: the access is that copy's, which the current thread issues, and not the thread's own.
+void check_race(BlockState* b, const BlockState* owner, const char* p, u32 bytes, int kind, const void* pc,
+                const Copy* copy = nullptr) {
     RaceBlock& s = *b->race;
     const u32 me = b->current, stamp = owner ? owner->race->stamp : launch_stamp, after = ahead(b, me);
     Pool& pool = owner ? owner->race->pool : global_pool;
@@ -271,7 +226,8 @@ void check_race(BlockState* b, const BlockState* owner, const char* p, u32 bytes
                 const bool before = own || ordered(r, s, me);
                 if (!before && !reported && conflict(r, s, bytes, kind)) {
                     reported = true;
-                    report_race(r, b, owner, me, p, bytes, kind, pc, word_at + (variable ? HEAP_BYTES : 0));
+                    report_race(r, b, owner, me, p, bytes, kind, pc, word_at + (variable ? HEAP_BYTES : 0),
+                                copy != nullptr);
                 }
                 // What is before this access, and covered by it, need not be kept: whoever is after this is after that.
                 if (before && (r.bytes & ~mask) == 0 && (kind == WRITE || kind == r.kind)) {
@@ -280,7 +236,7 @@ void check_race(BlockState* b, const BlockState* owner, const char* p, u32 bytes
                     continue;
                 }
             }
-            if (r.block == s.linear && r.warp == me >> 5 && r.epoch == s.epoch && r.clock == s.clock[me] &&
+            if (!copy && r.block == s.linear && r.warp == me >> 5 && r.epoch == s.epoch && r.clock == s.clock[me] &&
                 r.wide == s.wide + after && r.kind == kind && r.bytes == mask && r.size == bytes && r.pc == pc)
                 same = index;
             link = &pool.records[index].next;
@@ -302,6 +258,7 @@ void check_race(BlockState* b, const BlockState* owner, const char* p, u32 bytes
                        static_cast<u8>(kind),
                        mask,
                        static_cast<u8>(std::min(bytes, 255u))};
+            if (copy) r.warp = COPIER, r.epoch = me, r.lanes = copy->copier, r.clock = copy->clock;
             r.next = cell.head;
             cell.head = index;
         }
@@ -366,6 +323,33 @@ void announce_volatile(const void* address, u32 bytes, bool write, const void* p
     announce(address, bytes, plain ? (write ? WRITE : READ) : static_cast<Access>(strong), pc);
 }
 
+// An access by a copy that the current thread issues. It comes after what that thread did so far.
+void race_copy(BlockState* b, u32 copier, u32 clock, const void* address, u32 bytes, Access kind, const void* pc) {
+    const char* p = static_cast<const char*>(address);
+    const bool variable = in_variables(p);
+    if (!bytes || (!variable && !in_heap(p))) return;
+    settle_pending();
+    const BlockState* owner = variable ? nullptr : owner_of_shared(b, p);
+    if (!variable) check_bounds(owner, p, bytes, kind, pc);
+    if (owner && kind == READ) {
+        check_initialised(owner, p, bytes, kind, pc);
+        check_fenced(owner, p, bytes, pc);
+    }
+    const Copy copy{copier, clock};
+    check_race(b, owner, p, bytes, kind, pc, &copy);
+}
+
+// Where a thread's write to these 4 bytes was; null for none that is remembered.
+const void* last_write(const BlockState* owner, const char* p) {
+    const Cell& cell = cells[static_cast<size_t>(p - heap_base) / 4];
+    if (cell.stamp != owner->race->stamp) return nullptr;
+    for (u32 at = cell.head; at; at = owner->race->pool.records[at].next) {
+        const Record& r = owner->race->pool.records[at];
+        if ((r.kind & 3) != READ && r.warp != COPIER) return r.pc;
+    }
+    return nullptr;
+}
+
 void fence_device() {
     if (block) here()->race->fenced[block->current] = 1;
 }
@@ -402,6 +386,8 @@ void race_block_begin(BlockState* b) {
     s.fenced.assign(n, 0);
     s.known.clear();
     s.pool.clear();
+    s.copy_clock.clear();
+    s.copies.assign(n, {});
     s.visits.clear();
 }
 
@@ -439,10 +425,13 @@ void race_join_warp(BlockState* b, u32 warp, u32 lanes) {
         std::memcpy(&s.know[id * 32], joined, sizeof joined);
         ++s.clock[id];
     }
-    if (s.far.empty()) return;
+    if (s.far.empty() && s.copy_clock.empty()) return;
     u32 members[32] = {};
     members[warp] = lanes;
-    race_join_some(b, members);
+    if (s.far.empty())
+        join_copies(s, members);
+    else
+        race_join_some(b, members);
 }
 
 void race_join_block(BlockState* b) {
@@ -453,6 +442,9 @@ void race_join_block(BlockState* b) {
     std::fill(s.clock.begin(), s.clock.end(), 1);
     std::fill(s.know.begin(), s.know.end(), 0);
     s.far.clear();
+    // The clocks begin anew: what arrivals told of is before the barrier too.
+    for (MBarrier& bar : b->mbarriers) bar.joining.threads.clear(), bar.completed.threads.clear();
+    join_copies_of_all(b);
 }
 
 void race_join_some(BlockState* b, const u32 (&members)[32]) {
@@ -479,6 +471,7 @@ void race_join_some(BlockState* b, const u32 (&members)[32]) {
         for (u32 l = 0; l < 32; ++l) s.know[id * 32u + l] = std::max(s.know[id * 32u + l], joined[(id & ~31u) + l]);
         ++s.clock[id];
     });
+    join_copies(s, members);
 }
 
 void race_join_wide(const Group& group, Wide which) {
@@ -493,6 +486,7 @@ void race_join_wide(const Group& group, Wide which) {
         tell_doubtful_reads(s.linear);
         ++s.wide;
         ++s.release;
+        join_copies_of_all(b);
         if (which == Wide::CLUSTER) continue;
         s.stamp = ++stamps;
         s.pool.clear();

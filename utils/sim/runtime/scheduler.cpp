@@ -31,6 +31,11 @@ __thread Launch* running SIM_TLS = nullptr;
 // otherwise keep those it waits for from running.
 constexpr u32 LONGEST_STREAK = 64;
 
+// How often threads that wait for mbarriers may look in vain, while nobody else can move, before they count as stuck.
+constexpr u32 MOST_POLLS = 16;
+// A thread that yields this often after such a look waits for something else: __nanosleep in a loop comes once a look.
+constexpr u32 MOST_YIELDS = 4;
+
 // Takes a ready lane, or returns false.
 bool pop_ready(BlockState* b, u32& id) {
     while (b->ready_warps) {
@@ -90,12 +95,14 @@ Context* next_context(BlockState* b) {
         u32 id;
         if (!b->force_start && pop_ready(b, id)) return &b->threads[id].context;
         if (b->next < b->count) return &take_fiber()->context;
-        if (b->later_warps) {
+        const bool in_vain = !b->mbarriers.empty() && ++b->polls > MOST_POLLS && only_mbarrier_waiters(b);
+        if (b->later_warps && !in_vain) {
             wake_spinners(b);
             continue;
         }
         if (release_converged(b)) continue;
         if (!b->waited || b->finished == b->count) {
+            finish_copies(b);
             b->status = Status::DONE;
             return &worker->main.context;
         }
@@ -182,6 +189,12 @@ void yield_spin() {
     const bool alone = !b->later_warps && b->next >= b->count && !any_ready(b);
     b->warps[id >> 5].later |= 1u << (id & 31);
     b->later_warps |= 1u << (id >> 5);
+    Thread& me = b->threads[id];
+    if (me.wait == Wait::MBARRIER && me.yields < MOST_YIELDS) {
+        ++me.yields;
+        wait_here(b, Wait::MBARRIER, me.mask, me.file, me.line);
+        return;
+    }
     if (!alone && ++b->spinning <= 4 * b->count) {
         wait_here(b, Wait::SPIN, 0, nullptr, 0);
         return;
@@ -204,6 +217,7 @@ void enter_block(BlockState* b) {
     blockIdx = b->index;
     running = b->launch;
     b->status = Status::RUNNING;
+    b->polls = 0;
     worker->inside = true;
     // Where no thread can go on, a fresh fibre finds out what is the matter: a stuck block is abandoned from its own.
     u32 id;

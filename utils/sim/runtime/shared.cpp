@@ -54,7 +54,7 @@ void async_copy(void* target, const void* source, u32 bytes, u32 source_bytes, c
     check_aligned(source, source_bytes ? bytes : 1, file, line);
     if (b->async.size() != b->count) b->async.resize(b->count);
     AsyncQueue& queue = b->async[b->current];
-    queue.copies.push_back({target, source, bytes, source_bytes, queue.group, file, line});
+    queue.copies.push_back({target, source, bytes, source_bytes, queue.group, __builtin_return_address(0)});
 }
 
 void async_commit() {
@@ -70,14 +70,15 @@ void async_wait(u32 allowed) {
     for (; pending != queue.copies.end(); ++pending) {
         if (pending->group + allowed >= queue.group && allowed != ~0u) break;
 #if SIM_MODE == 2
-        if (pending->source_bytes) announce(pending->source, pending->source_bytes, READ, nullptr);
-        announce(pending->target, pending->bytes, WRITE, nullptr);
+        if (pending->source_bytes) announce(pending->source, pending->source_bytes, READ, pending->pc);
+        announce(pending->target, pending->bytes, WRITE, pending->pc);
 #endif
         std::memcpy(pending->target, pending->source, pending->source_bytes);
         std::memset(static_cast<char*>(pending->target) + pending->source_bytes, 0,
                     pending->bytes - pending->source_bytes);
     }
     queue.copies.erase(queue.copies.begin(), pending);
+    if (!b->mbarriers.empty()) make_tracked_copies_of(b, b->current);
 }
 
 }  // namespace sim

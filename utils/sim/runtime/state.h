@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -36,13 +37,66 @@ struct AsyncCopy {
     const void* source;
     u32 bytes, source_bytes;
     u32 group;
-    const char* file;
-    int line;
+    const void* pc;
 };
 
 struct AsyncQueue {
     std::vector<AsyncCopy> copies;
     u32 group = 0;
+};
+
+// What race mode knows to be before something: of each thread, and of each line of copies (race.h), how far.
+struct Clocks {
+    std::vector<u32> threads, copies;
+};
+
+// A copy that an mbarrier waits for and that has not been made yet, or the arrival that follows such copies.
+struct TrackedCopy {
+    char* target;
+    const char* source;  // null: nothing to copy
+    u32 bytes, source_bytes;
+    u32 expected;  // bytes by which the mbarrier's count goes down
+    bool arrives;
+    u32 thread, clock;
+    const char* file;
+    int line;
+};
+
+// In a waiting thread's `mask`: which mbarrier, and whether the wait orders nothing.
+constexpr u32 MBARRIER_NUMBER = 0xffffff, MBARRIER_RELAXED = 1u << 31;
+
+struct MBarrier {
+    char* at = nullptr;
+    u32 expected = 0;     // arrivals of each phase
+    u32 pending = 0;      // arrivals that this phase still waits for
+    long long bytes = 0;  // expected and not copied yet
+    u32 phase = 0;
+    u32 waiters = 0;
+    u32 waiting[32] = {};  // lanes of each warp
+    std::deque<TrackedCopy> copies;
+    const char* file = nullptr;  // where it was initialised, and by whom
+    int line = 0;
+    u32 thread = 0;
+    u32 copier = 0;  // race mode
+    Clocks joining, completed;
+};
+
+// A bulk copy from shared memory to device memory.
+struct BulkStore {
+    char* target;
+    const char* source;  // null: read already, or nothing to copy
+    u32 bytes, group;
+    bool read;
+    std::vector<char> data;  // once read
+    u32 clock;
+    const char* file;
+    int line;
+};
+
+struct BulkQueue {
+    std::deque<BulkStore> copies;
+    u32 group = 0;
+    u32 reader = 0, writer = 0;  // race mode: its lines of copies
 };
 
 enum class Status : u8 { RUNNING, DONE, WAITING, SPINNING, ABORTED };  // WAITING: for other blocks
@@ -85,6 +139,9 @@ struct BlockState : Block {
     std::array<WideLanes, 32> wide[2];
     std::array<std::vector<WarpOp*>, 32> ops;  // of each warp, all masks; reused
     std::vector<AsyncQueue> async;
+    std::deque<MBarrier> mbarriers;  // all that were initialised; those invalidated too
+    std::vector<BulkQueue> bulk;     // by thread, empty unless used
+    u32 polls = 0;                   // rounds in which nothing moved but threads that wait for mbarriers
     char* arena = nullptr;
     struct SharedShadow* shadow = nullptr;  // race mode
     struct RaceBlock* race = nullptr;
@@ -202,6 +259,14 @@ void learn_sites(BlockState* b);  // its shared arrays, those it has not come to
 bool release_converged(BlockState* b);
 [[noreturn]] void stuck(BlockState* b);  // nobody can move: says so and abandons
 
+// ---- mbarrier.cpp, bulk.cpp, shared.cpp
+MBarrier& find_mbarrier(void* at, Access kind, const void* pc, const char* file, int line);
+void make_copies(BlockState* b, MBarrier& bar);
+void make_tracked_copies_of(BlockState* b, u32 thread);
+void make_copy(BlockState* b, const TrackedCopy& copy);
+void finish_copies(BlockState* b);  // at the end of the block
+bool only_mbarrier_waiters(const BlockState* b);
+
 // ---- faults.cpp, limits.cpp, grid.cpp
 void catch_faults();
 bool within_limits(const Kernel& kernel, const Config& config);
@@ -236,6 +301,14 @@ void race_join_warp(BlockState* b, u32 warp, u32 lanes);
 void race_join_block(BlockState* b);
 void race_join_some(BlockState* b, const u32 (&members)[32]);
 void race_join_wide(const Group& group, Wide which);
+u32 race_copier(BlockState* b);
+u32 race_next_copy(BlockState* b, u32 copier);
+void race_copy(BlockState* b, u32 copier, u32 clock, const void* address, u32 bytes, Access kind, const void* pc);
+void race_copy_known(BlockState* b, u32 id, u32 copier, u32 clock);
+void race_copy_joins(Clocks& clocks, u32 copier, u32 clock);
+void race_written(BlockState* b, const char* address, u32 bytes);
+void race_publish(BlockState* b, u32 id, Clocks& clocks);
+void race_learn(BlockState* b, u32 id, const Clocks& clocks);
 #else
 inline void race_launch_begin() {}
 inline void race_launch_end() {}
@@ -245,6 +318,18 @@ inline void race_join_warp(BlockState*, u32, u32) {}
 inline void race_join_block(BlockState*) {}
 inline void race_join_some(BlockState*, const u32 (&)[32]) {}
 inline void race_join_wide(const Group&, Wide) {}
+inline u32 race_copier(BlockState*) {
+    return 0;
+}
+inline u32 race_next_copy(BlockState*, u32) {
+    return 0;
+}
+inline void race_copy(BlockState*, u32, u32, const void*, u32, Access, const void*) {}
+inline void race_copy_known(BlockState*, u32, u32, u32) {}
+inline void race_copy_joins(Clocks&, u32, u32) {}
+inline void race_written(BlockState*, const char*, u32) {}
+inline void race_publish(BlockState*, u32, Clocks&) {}
+inline void race_learn(BlockState*, u32, const Clocks&) {}
 #endif
 
 }  // namespace sim

@@ -1,4 +1,5 @@
 // A block in which nobody can move: what its threads wait for, told as a finding.
+#include <algorithm>
 #include <cstdio>
 
 #include "state.h"
@@ -10,6 +11,22 @@ namespace {
 std::string lanes_text(u32 lanes) {
     char text[16];
     std::snprintf(text, sizeof text, "0x%08x", lanes);
+    return text;
+}
+
+std::string why_incomplete(const MBarrier& bar) {
+    std::string text =
+        "this wait for a phase of parity " + std::to_string(bar.phase & 1) + " of an mbarrier never ends: ";
+    if (bar.pending)
+        text += std::to_string(bar.pending) + " of " + std::to_string(bar.expected) + " arrivals are missing";
+    if (bar.bytes > 0) {
+        if (bar.pending) text += ", and ";
+        text += std::to_string(bar.bytes) + " bytes are expected that no copy brings";
+    }
+    if (bar.bytes < 0) {
+        if (bar.pending) text += ", and ";
+        text += "copies brought " + std::to_string(-bar.bytes) + " bytes more than were expected";
+    }
     return text;
 }
 
@@ -40,16 +57,29 @@ bool release_converged(BlockState* b) {
 }
 
 void stuck(BlockState* b) {
-    u32 at_barrier = MAX_THREADS, at_warp = MAX_THREADS, at_wide = MAX_THREADS;
+    u32 at_barrier = MAX_THREADS, at_warp = MAX_THREADS, at_wide = MAX_THREADS, at_mbarrier = MAX_THREADS;
     for (u32 id = 0; id < b->count; ++id) {
         if (has_ended(b, id)) continue;
         const Wait wait = b->threads[id].wait;
         if (wait == Wait::BARRIER && at_barrier == MAX_THREADS) at_barrier = id;
         if (wait == Wait::WARP && at_warp == MAX_THREADS) at_warp = id;
+        if (wait == Wait::MBARRIER && at_mbarrier == MAX_THREADS) at_mbarrier = id;
         if ((wait == Wait::GRID || wait == Wait::CLUSTER) && at_wide == MAX_THREADS) at_wide = id;
     }
     Report report;
-    if (at_barrier != MAX_THREADS) {
+    if (at_mbarrier != MAX_THREADS) {
+        // The others wait for these threads, or these for the others: both are shown.
+        const Thread& t = b->threads[at_mbarrier];
+        const MBarrier& bar = b->mbarriers[t.mask & MBARRIER_NUMBER];
+        b->current = at_mbarrier;
+        report = report_here("incomplete_mbarrier", why_incomplete(bar), {t.file, t.line});
+        const u32 other = std::min(std::min(at_barrier, at_warp), at_wide);
+        report.has_other = true;
+        report.other_block = blockIdx;
+        report.other_thread = thread_coordinates(b, other != MAX_THREADS ? other : bar.thread);
+        report.other = {bar.file, bar.line};
+        if (other != MAX_THREADS) report.other = {b->threads[other].file, b->threads[other].line};
+    } else if (at_barrier != MAX_THREADS) {
         const Thread& t = b->threads[at_barrier];
         const Barrier& bar = b->barriers[t.mask];
         std::string text = "not all threads reach this barrier: " + std::to_string(bar.arrived) + " of " +

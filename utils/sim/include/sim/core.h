@@ -55,7 +55,7 @@ struct Worker;
 struct Fiber;
 struct BlockState;
 
-enum class Wait : u8 { NONE, WARP, BARRIER, ACTIVE, CLUSTER, GRID, SPIN };
+enum class Wait : u8 { NONE, WARP, BARRIER, ACTIVE, CLUSTER, GRID, SPIN, MBARRIER };
 enum class WarpKind : u8 { SYNC, SHUFFLE, VOTE, MATCH, REDUCE, MATRIX };
 
 // A thread that waits, and for what.
@@ -63,8 +63,9 @@ struct Thread {
     Context context;
     const char* file;
     int line;
-    u32 mask;  // of the warp operation, or the id of the barrier
+    u32 mask;  // of the warp operation, or the number of the barrier
     Wait wait;
+    u8 yields;  // since it looked at an mbarrier in vain
 };
 
 // What the lanes of a warp operation brought. Stays valid until the same lanes complete two more operations.

@@ -5,6 +5,7 @@
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 #include <sim/matrix.h>
+#include <sim/mbarrier.h>
 #include <sim/warp.h>
 
 namespace sim {
