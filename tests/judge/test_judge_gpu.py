@@ -12,6 +12,7 @@ import torch
 from judging import ADD, LINEAR, judged, kinds
 
 from utils.judge import reference as references
+from utils.problem.problem import load_problem
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")]
 
@@ -199,6 +200,18 @@ class ModelNew(nn.Module):
 """
     done = judged(tmp_path, problem, solution, device="cuda", trials=4)
     assert done.passed, done.reasons
+
+
+def test_large_inputs_are_drawn_on_the_device_and_the_same_for_a_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model.py").write_text(LINEAR)
+    problem = load_problem(tmp_path / "model.py")
+    monkeypatch.setattr(references, "_LARGE", 1)
+    host = references.drawn(problem, 3, False)
+    one, two = (references.drawn(problem, 3, False, device=torch.device("cuda")) for _ in range(2))
+    assert one[0].device.type == "cpu" and one[0].shape == host[0].shape
+    assert torch.equal(one[0], two[0]) and not torch.equal(one[0], host[0])
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")

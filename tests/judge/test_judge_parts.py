@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from utils.judge import causes, failure
+from utils.judge import causes, failure, reference
 from utils.judge.causes import Wrong
 from utils.judge.comparing import Leaf, Tolerance, rounded_up, tell
 from utils.judge.draws import partly, trial_seeds
@@ -300,3 +300,24 @@ def test_output_is_kept_in_part_and_made_printable() -> None:
     output = Output(Piped(b"a\x1b[31mPASS\n"))  # type: ignore[arg-type]
     output.join()
     assert output.text() == "a\ufffd[31mPASS\n"
+
+
+def test_large_inputs_are_drawn_elsewhere_from_the_second_time_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here there is no such device, so the draw fails there and is made on the host, under the same seed."""
+    path = tmp_path / "model.py"
+    path.write_text(
+        "import torch\nfrom torch import nn\nTRIED = []\n\nclass Model(nn.Module):\n    def forward(self, x):\n"
+        "        return x\n\ndef get_inputs():\n    TRIED.append(torch.get_default_device().type)\n"
+        "    return [torch.rand(1 << 10)]\n\ndef get_init_inputs():\n    return []\n"
+    )
+    problem = load_problem(path)
+    elsewhere = torch.device("cuda:77")
+    expected = reference.drawn(problem, 3, False)
+    assert torch.equal(reference.drawn(problem, 3, False, device=elsewhere)[0], expected[0])
+    assert problem.module.TRIED == ["cpu", "cpu"]
+    monkeypatch.setattr(reference, "_LARGE", 1 << 11)
+    for _ in range(2):
+        assert torch.equal(reference.drawn(problem, 3, False, device=elsewhere)[0], expected[0])
+    assert problem.module.TRIED == ["cpu", "cpu", "cpu", "cuda", "cpu"]

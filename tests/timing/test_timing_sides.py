@@ -519,6 +519,30 @@ def test_a_number_that_cannot_be_is_refused_before_anything_runs(command, argume
     assert said in capsys.readouterr().err
 
 
+def test_where_memory_is_short_values_go_straight_in_and_the_runner_keeps_its_caches(folder, trial, monkeypatch):
+    session = TimedSession(solution_in(folder, HONEST, "spare.py"), "cpu", policy=Policy(sandbox=False))
+    session.frugal = True
+    asked = []
+    ask = session._ask
+
+    def noted(op, request, timeout=None):
+        asked.append((op, request))
+        return ask(op, request, timeout)
+
+    monkeypatch.setattr(session, "_ask", noted)
+    try:
+        session.ready()
+        stand = Stand(session, trial, 3)
+        found = stand.compared(stand.call(), {}, Tolerance(1e-2, 1e-2))
+        assert found.passed
+        (group,) = stand.inputs._groups.values()
+        assert group.pristine.untyped_storage().data_ptr() == trial.values[0].untyped_storage().data_ptr()
+        (call,) = [request for op, request in asked if op == "call"]
+        assert call["frugal"] is False and call["deliver"] == []
+    finally:
+        session.close()
+
+
 def test_sessions_that_can_be_profiled_hold_the_state_every_session_holds(folder):
     """TimedSession and BaselineSession set up their own state; a new attribute of Session must not be forgotten."""
     solution = solution_in(folder, HONEST)

@@ -42,15 +42,24 @@ class Inputs:
     """Arguments of a call. With `live`, each group has two slots: forward sees one, values come from the other.
 
     `pristine` copies never leave the judge's memory: they are what the reference gets, and what a slot must still hold
-    after the call.
+    after the call. With `borrow` they are no copies, where the values lie on the device: whoever gives them keeps them
+    as they are until the next ones, and does without that check.
     """
 
     def __init__(
-        self, session: Session, args: list[Any], kwargs: dict[str, Any], *, live: bool, shift: int = 0
+        self,
+        session: Session,
+        args: list[Any],
+        kwargs: dict[str, Any],
+        *,
+        live: bool,
+        shift: int = 0,
+        borrow: bool = False,
     ) -> None:
         self.id = session.number()
         self._session = session
         self._live = live
+        self._borrow = borrow
         self._shift = shift
         self._leaves: list[tuple[str, torch.Tensor]] = []
         self._memory: dict[int, torch.Tensor] = {}  # what the reference works on
@@ -250,7 +259,10 @@ class Inputs:
                 low -= low % 16
                 whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
                 home = torch.device("cpu") if self._session.frugal and self._live else self._session.device
-                self._groups[key] = _Group(low, high, whole[low:high].to(home, copy=True), names[key])
+                values = whole[low:high]
+                if not (self._borrow and values.device == self._session.device):
+                    values = values.to(home, copy=True)
+                self._groups[key] = _Group(low, high, values, names[key])
 
     def _block(self, sizes: list[int], shift: int = 0) -> Block | None:
         if not sizes:

@@ -24,6 +24,9 @@ from utils.problem.problem import Problem, failure
 # Constructing anew for each draw of weights is the plainest way; beyond this many seconds the elements are shuffled.
 _SLOW_CONSTRUCTION = 1.0
 _MOST_KEPT = 1 << 30
+# Inputs of more bytes than this are large; and whose have been seen to be.
+_LARGE = 1 << 30
+_large: set[tuple[Problem, bool]] = set()
 
 
 class Reference:
@@ -157,10 +160,30 @@ class Reference:
         return moved
 
 
-def drawn(problem: Problem, seed: int, small: bool, *, init: bool = False) -> list[Any]:
-    """A draw of get_inputs (or get_init_inputs) under `seed`."""
+def drawn(
+    problem: Problem, seed: int, small: bool, *, init: bool = False, device: torch.device | None = None
+) -> list[Any]:
+    """A draw of get_inputs (or get_init_inputs) under `seed`.
+
+    device: where large inputs are drawn from the second time on, as a processor may take half a minute for them; they
+    come back on the host all the same. A get_inputs that cannot do that (numbers from elsewhere than torch) draws on
+    the host. Which of the two depends on the problem alone, so that a seed gives the same values in every run.
+    """
     seed_everything(seed)
-    return problem.init_inputs(small) if init else problem.inputs(small)
+    if init:
+        return problem.init_inputs(small)
+    if device is not None and device.type == "cuda" and (problem, small) in _large:
+        try:
+            with device:
+                return placed(problem.inputs(small), torch.device("cpu"))
+        except CannotTell:
+            seed_everything(seed)
+        finally:
+            torch.cuda.empty_cache()
+    values = problem.inputs(small)
+    if storage_bytes(values) > _LARGE:
+        _large.add((problem, small))
+    return values
 
 
 def placed(values: Any, device: torch.device) -> Any:

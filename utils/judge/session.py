@@ -71,6 +71,9 @@ class Session:
     """
 
     frugal = False
+    # The runner's times are what is wanted: its caches stay, as memory that forward would have to ask the driver for
+    # again would be part of them.
+    timed = False
     # Charged with the time that each request's answer took.
     clock: Clock | None = None
     # Seconds for everything after `ready`, and when they end (monotonic); None for no limit.
@@ -190,11 +193,21 @@ class Session:
         finally:
             given.release()
 
-    def put(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, *, shift: int = 0) -> Inputs:
-        """Arguments for forward, in memory that both processes map; `shift` bytes off their natural alignment."""
+    def put(
+        self,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        shift: int = 0,
+        borrow: bool = False,
+    ) -> Inputs:
+        """Arguments for forward, in memory that both processes map; `shift` bytes off their natural alignment.
+
+        borrow: see utils.judge.handles.Inputs.
+        """
         from utils.judge.handles import Inputs
 
-        inputs = Inputs(self, list(args), dict(kwargs or {}), live=True, shift=shift)
+        inputs = Inputs(self, list(args), dict(kwargs or {}), live=True, shift=shift, borrow=borrow)
         self._ask("put", {"id": inputs.id, "args": inputs.nodes[0], "kwargs": inputs.nodes[1]})
         return inputs
 
@@ -241,7 +254,7 @@ class Session:
             "delay_us": float(delay_us),
             "late": late,
             "flush": flush,
-            "frugal": self.frugal,
+            "frugal": self.frugal and not self.timed,
         }
         self._settle_judge()
         begun = time.perf_counter()

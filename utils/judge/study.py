@@ -119,7 +119,7 @@ def study_problem(
             if model.state():
                 model.redraw(seeds["weights"], perturb=False)
         with clock.part("draw inputs"):
-            drawn = references.drawn(problem, seeds["x"], settings.small)
+            drawn = references.drawn(problem, seeds["x"], settings.small, device=device)
         given = _bytes(drawn)
         frugal = frugal or given * _COPIES_OF_INPUTS > free_memory(device)
         x = references.placed(drawn, device)
@@ -270,7 +270,7 @@ def _trivial_answers(
                 answers[index].append((f"input {number} passed through", value))
     if study.draws_random:
         return answers
-    other = references.placed(references.drawn(problem, seeds["y"], settings.small), device)
+    other = references.placed(references.drawn(problem, seeds["y"], settings.small, device=device), device)
     if seeds["x"] in study.draws:
         study.draws[seeds["y"]] = other
     _add(answers, "the answer to other inputs", expected, _quietly(model, other, seeds))

@@ -390,7 +390,7 @@ class Trials:
         """The inputs that `seed` gives, brought to the device once where they are not too large to be kept there."""
         values = self._draws.pop(seed, None)
         if values is None:
-            values = references.drawn(self._problem, seed, self._settings.small)
+            values = references.drawn(self._problem, seed, self._settings.small, device=self.session.device)
         if self.session.frugal or references.storage_bytes(values) > MOST_KEPT_ON_DEVICE:
             return values
         placed: list[Any] = references.placed(values, self.session.device)

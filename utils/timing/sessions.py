@@ -42,6 +42,8 @@ replies._FIELDS["replay"] = {"ms": replies._times, "why": _of(str)}
 class TimedSession(Session):
     """A session whose runner also answers `burst`, `replay` and `kernels`."""
 
+    timed = True
+
     def __init__(
         self,
         solution: Solution,

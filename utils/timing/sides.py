@@ -89,11 +89,11 @@ class Trial:
         self.reference = Reference(problem, device, seed=seed, train=train, small=small)
         self.init_args = self.reference.init_arguments
         self.state = _changed(dict(self.reference.state()), lambda tensor: tensor.detach().clone())
-        first, second = _placed(drawn(problem, seed + 1, small), device), None
+        first, second = _placed(drawn(problem, seed + 1, small, device=device), device), None
         self.first, again = (self.answered(first, seed) for _ in range(2))
         self.stateful = not all(_close(one, two) for one, two in zip(self.first.expected, again.expected, strict=False))
         if sum(tensor.nbytes for tensor in [*walk(first), *self.first.expected]) <= _DRAW_BYTES:
-            second = _placed(drawn(problem, seed + 2, small), device)
+            second = _placed(drawn(problem, seed + 2, small, device=device), device)
         self._mixed = Mixed(first, second)
         self.values = self._mixed.values
         self.renew(seed + 3)
@@ -129,7 +129,8 @@ class Stand:
         self._drawn = (trial.seed, trial.seed)
         session.construct(trial.init_args, seed=trial.seed, train=trial.train)
         session.load(trial.state)
-        self.inputs = session.put(trial.first.args)
+        # Borrowed: nothing here asks whether a call changed its inputs, and large ones fill the device soon enough.
+        self.inputs = session.put(trial.first.args, borrow=True)
         self.outputs = session.expect(trial.first.tree)
 
     def relocate(self) -> None:
