@@ -12,16 +12,17 @@ import torch
 
 from utils import history, profiling, tuning
 from utils.judge.comparing import Tolerance
+from utils.judge.failure import RunnerFailed
 from utils.judge.sandbox import Policy
 from utils.judge.session import Session
 from utils.present.outcome import CannotTell
 from utils.problem.problem import load_problem
 from utils.problem.solution import find_solution
-from utils.timing import baselines, rounds, tune, witness
+from utils.timing import baselines, kernels, rounds, tune, witness
 from utils.timing.baselines import BaselineSession
 from utils.timing.gpu import Monitor
 from utils.timing.result import Evidence
-from utils.timing.run import Options, Verified, _refused
+from utils.timing.run import Options, Verified, _launches, _refused
 from utils.timing.sessions import TimedSession
 from utils.timing.sides import BaselineSide, NotSame, SolutionSide, Stand, Trial
 from utils.timing.sites import Site, find_sites
@@ -457,6 +458,29 @@ def test_a_wrong_solution_is_never_timed_as_a_success(folder, tmp_path, on_the_c
     written = json.loads(record.read_text())
     assert written["verdict"] == "FAIL"
     assert "solution" not in written["results"]
+
+
+def test_launches_are_counted_on_each_side_as_far_as_they_can_be():
+    """What a side's process tells is a number of kernels; one that fails, or tells none, is left out."""
+
+    def side(mode, answer):
+        def recorded(_):
+            if isinstance(answer, Exception):
+                raise answer
+            return answer, "" if answer else "CUPTI is not available"
+
+        session = SimpleNamespace(select=lambda _: None, kernels=recorded)
+        return BaselineSide(SimpleNamespace(session=session, inputs=None), session, Variant(mode))
+
+    event = {"name": "add", "us": 2.0, "grid": [1, 1, 1], "block": [32, 1, 1]}
+    sides = [
+        side("eager", [{**event, "calls": 15}, {**event, "name": "mul", "calls": 1}]),
+        side("compile", RunnerFailed("exit", "it ended", "kernels")),
+        side("max-autotune", []),
+    ]
+    ours = kernels.table([{**event, "calls": 2}])
+    assert _launches(ours, sides) == {"solution": 2, "eager": 16}
+    assert _launches("not recorded", sides) == {"eager": 16}
 
 
 def test_when_the_clocks_disagree_the_verdict_is_refused_and_the_samples_are_kept(folder, monkeypatch):
