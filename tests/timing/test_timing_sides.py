@@ -523,12 +523,13 @@ def test_what_cannot_be_done_is_said_in_one_sentence(arguments, said):
 _OF_BOTH = [
     (["--atol", "-1"], "--atol: -1 is not a tolerance"),
     (["--budget", "nan"], "--budget: nan is not a number above 0"),
-    (["--timeout", "soon"], "--timeout: invalid positive value: 'soon'"),
+    (["--timeout", "soon"], "--timeout: soon is not a number above 0"),
+    (["--seed", "1e3"], "--seed: 1e3 is not a seed"),
     (["--seed", "-1"], "--seed: -1 is not a seed"),
 ]
 _OF_PROFILING = [
     (["--target", "0"], "--target: 0 is not a number above 0"),
-    (["--trials", "0"], "--trials: 0 is not a number of them"),
+    (["--trials", "0"], "--trials: 0 is not a whole number from 1 to 1000"),
 ]
 
 

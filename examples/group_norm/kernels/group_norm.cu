@@ -13,12 +13,13 @@
 // group's time to tell each other their moments, and nobody waits. x is read once and y written once. A slice lies
 // within one channel, so weight and bias are two scalars.
 //
-// Tried, on an H200 with 4.26 TB/s of copy bandwidth. Reading x twice (config 1): 5.34 ms. Two teams of 64 SMs with 128
-// KB each, one phase after the other (wait for the slice, sum it, tell the others, wait for them, normalise): 4.58 ms;
-// between two groups nothing was written and what was in flight ran dry. The phases overlapped, each block asking for
-// all others' moments: 4.3 to 4.5 ms, less with more time for the exchange. One block that merges them for all: 4.09 ms
-// with 512 threads, 3.96 with 256, the moments 21 or 22 steps of 28 ahead, x loaded with no hint to L2 (4.17 with
-// evict-first at 512). cudaMemcpy of as many bytes takes 3.51 ms, a plain copy kernel 3.88: 3.96 is 89 % of the one.
+// Tried, on an H200 with 4.26 TB/s of copy bandwidth (CUDA events around single calls, L2 cold). Reading x twice
+// (config 1): 5.34 ms. Two teams of 64 SMs with 128 KB each, one phase after the other (wait for the slice, sum it,
+// tell the others, wait for them, normalise): 4.58 ms; between two groups nothing was written and what was in flight
+// ran dry. The phases overlapped, each block asking for all others' moments: 4.3 to 4.5 ms, less with more time for the
+// exchange. One block that merges them for all: 4.09 ms with 512 threads, 3.96 with 256, the moments 21 or 22 steps of
+// 28 ahead, x loaded with no hint to L2 (4.17 with evict-first at 512). cudaMemcpy of as many bytes takes 3.51 ms, a
+// plain copy kernel 3.88: 3.96 is 89 % of the one.
 //
 // config 0: teams where a group is 4 or more slices of 16384 or 32768 values, one per SM, and a channel whole slices;
 //           else config 1. Of the ring's 28 steps of 8 KB, the moments run 22 ahead of the stores.

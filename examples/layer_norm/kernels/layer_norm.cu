@@ -13,14 +13,14 @@
 //   L2              the biases (16.8 MB; x and y are marked evict-first), loaded 32 KB before their use
 // While a row is normalised and stored, the next one is summed as it arrives. x is read once, y written once.
 //
-// Tried, on an H200 with 4.26 TB/s of copy bandwidth. Reading x twice (config 1): 0.240 ms. One phase after the other
-// (wait for the slice, sum it, tell the others, wait for them, normalise): 0.221 ms; between two rows nothing was
-// written, and what was in flight ran dry. The phases overlapped, each block asking for all others' moments: 0.187 ms.
-// One block that merges them for all: 0.173 ms, with 24, 25 or 26 steps of 28 ahead. Three eighths of the biases kept
-// in registers as well brought nothing. Of experiments beside this kernel: without any exchange (wrong) 0.161 ms,
-// without biases too 0.153; x loaded without evict-first 0.205, as the biases then leave L2; bulk copies for cp.async
-// 0.174. A plain copy of as many bytes takes 0.149 ms, cudaMemcpy 0.134, so 88 % of the copy bandwidth, 0.152, would
-// leave the exchange and the biases next to nothing.
+// Tried, on an H200 with 4.26 TB/s of copy bandwidth (CUDA events around single calls, L2 cold). Reading x twice
+// (config 1): 0.240 ms. One phase after the other (wait for the slice, sum it, tell the others, wait for them,
+// normalise): 0.221 ms; between two rows nothing was written, and what was in flight ran dry. The phases overlapped,
+// each block asking for all others' moments: 0.187 ms. One block that merges them for all: 0.173 ms, with 24, 25 or 26
+// steps of 28 ahead. Three eighths of the biases kept in registers as well brought nothing. Of experiments beside this
+// kernel: without any exchange (wrong) 0.161 ms, without biases too 0.153; x loaded without evict-first 0.205, as the
+// biases then leave L2; bulk copies for cp.async 0.174. A plain copy of as many bytes takes 0.149 ms, cudaMemcpy 0.134,
+// so 88 % of the copy bandwidth, 0.152, would leave the exchange and the biases next to nothing.
 //
 // config 0: teams where the row is 4 or more slices of 16384 or 32768 columns, one per SM, else config 1. Of the ring's
 //           28 steps of 8 KB, the moments run 24 ahead of the stores: 16 are the slice, 8 the time for the exchange
