@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from judging import ADD, LINEAR, judged, kinds
+from judging import ADD, LINEAR, judged, kinds, workspace
 
 from utils.judge import reference as references
+from utils.judge.thrift import Thrift
 from utils.problem.problem import load_problem
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")]
@@ -135,11 +136,12 @@ def test_more_device_memory_than_there_is(tmp_path: Path) -> None:
     assert kinds(done) == {"out_of_memory"}, done.reasons
 
 
-def test_large_inputs_are_judged_with_less_memory(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("share", "thrift"), [(0.065, Thrift.DEVICE), (0.09, Thrift.HOST)])
+def test_large_inputs_are_judged_with_less_memory(share: float, thrift: Thrift, tmp_path: Path) -> None:
     # Most of the memory is taken, so that little counts as much.
     hoard = torch.empty(int(torch.cuda.mem_get_info()[0] * 0.9), dtype=torch.uint8, device="cuda")
     free = torch.cuda.mem_get_info()[0]
-    rows = max(1, int(free * 0.065 / 4) >> 20)
+    rows = max(1, int(free * share / 4) >> 20)
     problem = f"""
 class Model(nn.Module):
     def forward(self, x):
@@ -153,6 +155,7 @@ def get_inputs():
     torch.cuda.empty_cache()
     assert done.passed, done.reasons
     assert any(finding.kind == "memory" for finding in done.findings.of("note"))
+    assert done.study is not None and done.study.thrift is thrift
 
 
 def test_placed_inputs_hold_the_same_values_in_the_same_layout() -> None:
@@ -205,13 +208,12 @@ class ModelNew(nn.Module):
 def test_large_inputs_are_drawn_on_the_device_and_the_same_for_a_seed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "model.py").write_text(LINEAR)
-    problem = load_problem(tmp_path / "model.py")
+    problem = load_problem(workspace(tmp_path, LINEAR, "") / "model.py")
     monkeypatch.setattr(references, "_LARGE", 1)
     host = references.drawn(problem, 3, False)
     one, two = (references.drawn(problem, 3, False, device=torch.device("cuda")) for _ in range(2))
-    assert one[0].device.type == "cpu" and one[0].shape == host[0].shape
-    assert torch.equal(one[0], two[0]) and not torch.equal(one[0], host[0])
+    assert one[0].device.type == "cuda" and one[0].shape == host[0].shape
+    assert torch.equal(one[0], two[0]) and not torch.equal(one[0].cpu(), host[0])
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")

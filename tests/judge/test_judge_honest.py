@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from judging import ADD, LINEAR, judged, kinds
 
+from utils.judge.thrift import Thrift
+
 HONEST = {
     "nested outputs with None, numbers and text": """
 class Model(nn.Module):
@@ -263,17 +265,18 @@ class ModelNew(nn.Module):
     assert "bytes left out" in done.output and len(done.output) < 200_000
 
 
-def test_short_of_memory_the_judge_does_without_copies(tmp_path: Path) -> None:
+@pytest.mark.parametrize("thrift", [Thrift.DEVICE, Thrift.HOST])
+def test_short_of_memory_the_judge_does_without_copies(thrift: Thrift, tmp_path: Path) -> None:
     from judging import workspace
 
     from utils.judge.verify import Request, verify
 
     solution = "class ModelNew(nn.Module):\n    def forward(self, a, b):\n        return a + 2 * b\n"
     folder = workspace(tmp_path, ADD, solution)
-    done = verify(Request(workspace=str(folder), device="cpu", rules="relaxed", trials=2, seed=3), frugal=True)
+    done = verify(Request(workspace=str(folder), device="cpu", rules="relaxed", trials=2, seed=3), thrift=thrift)
     assert done.passed, done.reasons
     assert any(finding.kind == "memory" for finding in done.findings.of("note"))
     workspace(tmp_path, ADD, solution.replace("2 * b", "3 * b"))
     assert not verify(
-        Request(workspace=str(folder), device="cpu", rules="relaxed", trials=1, seed=3), frugal=True
+        Request(workspace=str(folder), device="cpu", rules="relaxed", trials=1, seed=3), thrift=thrift
     ).passed

@@ -22,7 +22,7 @@ from utils.judge.verdict import Finding, Findings, reasons
 from utils.native.compare import compare
 from utils.present.outcome import CannotTell, No
 from utils.problem.loader import module_path
-from utils.problem.problem import load_problem
+from utils.problem.problem import Problem, load_problem
 from utils.problem.solution import find_solution
 from utils.problem.workspace import ROOT, Workspace
 
@@ -302,22 +302,38 @@ def test_output_is_kept_in_part_and_made_printable() -> None:
     assert output.text() == "a\ufffd[31mPASS\n"
 
 
-def test_large_inputs_are_drawn_elsewhere_from_the_second_time_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Here there is no such device, so the draw fails there and is made on the host, under the same seed."""
-    path = tmp_path / "model.py"
+def counting(folder: Path, body: str) -> Problem:
+    """A problem that notes where each draw was made, in TRIED."""
+    path = folder / "model.py"
     path.write_text(
         "import torch\nfrom torch import nn\nTRIED = []\n\nclass Model(nn.Module):\n    def forward(self, x):\n"
         "        return x\n\ndef get_inputs():\n    TRIED.append(torch.get_default_device().type)\n"
-        "    return [torch.rand(1 << 10)]\n\ndef get_init_inputs():\n    return []\n"
+        f"    {body}\n\ndef get_init_inputs():\n    return []\n"
     )
-    problem = load_problem(path)
+    return load_problem(path)
+
+
+def test_large_inputs_are_drawn_on_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here there is no such device, so the draw fails there and is made on the host, under the same seed."""
+    problem = counting(tmp_path, "x = torch.rand(1 << 10); return [x, x[3:]]")
     elsewhere = torch.device("cuda:77")
     expected = reference.drawn(problem, 3, False)
-    assert torch.equal(reference.drawn(problem, 3, False, device=elsewhere)[0], expected[0])
-    assert problem.module.TRIED == ["cpu", "cpu"]
-    monkeypatch.setattr(reference, "_LARGE", 1 << 11)
+    assert problem.module.TRIED == ["cpu"]
     for _ in range(2):
         assert torch.equal(reference.drawn(problem, 3, False, device=elsewhere)[0], expected[0])
-    assert problem.module.TRIED == ["cpu", "cpu", "cpu", "cuda", "cpu"]
+    assert problem.module.TRIED == ["cpu", "meta", "cpu", "cpu"]
+    # Views share the bytes of what they view.
+    for most, tried in ((1 << 12, ["cpu"]), ((1 << 12) - 1, ["cuda", "cpu"])):
+        problem.module.TRIED.clear()
+        monkeypatch.setattr(reference, "_LARGE", most)
+        assert torch.equal(reference.drawn(problem, 3, False, device=elsewhere)[0], expected[0])
+        assert tried == problem.module.TRIED
+
+
+def test_inputs_whose_size_cannot_be_told_beforehand_are_drawn_on_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = counting(tmp_path, "x = torch.rand(1 << 10); x[0] = x.sum().item(); return [x]")
+    monkeypatch.setattr(reference, "_LARGE", 1)
+    one, two = (reference.drawn(problem, 3, False, device=torch.device("cuda:77"))[0] for _ in range(2))
+    assert torch.equal(one, two) and problem.module.TRIED == ["meta", "cpu", "cpu"]

@@ -13,7 +13,9 @@ from judging import judged
 from utils.judge import study, trials, verify
 from utils.judge.comparing import compare_result
 from utils.judge.failure import RunnerFailed
+from utils.judge.session import Session
 from utils.judge.shortage import is_shortage
+from utils.judge.thrift import Thrift, enough, needed
 from utils.judge.verify import Verification
 from utils.native import library
 from utils.native.compare import compare
@@ -114,6 +116,23 @@ def test_a_comparison_that_finds_no_memory_once_is_made_with_less(
     assert done.passed and said_what_is_missing(done)
 
 
+def test_what_finds_no_memory_twice_is_tried_with_values_waiting_on_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = []
+    put = Session.put
+
+    def noted(self: Session, *rest: Any, **more: Any) -> Any:
+        used.append(self.thrift)
+        return put(self, *rest, **more)
+
+    monkeypatch.setattr(Session, "put", noted)
+    monkeypatch.setattr(trials, "compare_result", failing(compare_result, 2))
+    done = judged(tmp_path, short("False"), SOLUTION, trials=1)
+    assert done.passed and said_what_is_missing(done)
+    assert used[:2] == [Thrift.NONE, Thrift.DEVICE] and set(used[2:]) == {Thrift.HOST}
+
+
 def test_a_comparison_that_never_finds_memory_is_no_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials, "compare_result", failing(compare_result, 1000))
     with pytest.raises(CannotTell, match="the judge itself ran out of memory"):
@@ -141,6 +160,18 @@ def test_the_word_of_the_runner_alone_turns_no_check_off(tmp_path: Path, monkeyp
     monkeypatch.setattr(verify, "_LARGE", 0.0)
     done = judged(tmp_path / "large", short("False"), SOLUTION.replace("return ", raising))
     assert not done.passed and said_what_is_missing(done)
+
+
+def test_thrift_is_as_little_as_the_room_allows() -> None:
+    inputs, outputs = 7 << 30, 3 << 30
+    full, less = needed(Thrift.NONE, inputs, outputs), needed(Thrift.DEVICE, inputs, outputs)
+    assert full > less > inputs + outputs
+    assert enough(inputs, outputs, full) is Thrift.NONE
+    assert enough(inputs, outputs, full - 1) is enough(inputs, outputs, less) is Thrift.DEVICE
+    assert enough(inputs, outputs, less - 1) is enough(inputs, outputs, 0) is Thrift.HOST
+    # What was found out before stands.
+    assert enough(0, 0, full, Thrift.DEVICE) is Thrift.DEVICE and enough(0, 0, full, Thrift.HOST) is Thrift.HOST
+    assert [thrift.next for thrift in Thrift] == [Thrift.DEVICE, Thrift.HOST, Thrift.HOST]
 
 
 @pytest.mark.parametrize(

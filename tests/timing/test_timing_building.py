@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from utils.judge.failure import RunnerFailed
+from utils.judge.thrift import Thrift
 from utils.present.outcome import CannotTell
 from utils.timing import building
 from utils.timing.baselines import Built
@@ -28,7 +29,7 @@ class FakeSession:
 
     def __init__(self, problem, device, precision, **_):
         self.precision, self.alive, self.built, self.facts, self.prepared = precision, True, {}, {}, []
-        self.frugal = False
+        self.thrift = Thrift.NONE
         self.made.append(self)
 
     def ready(self):
@@ -154,7 +155,7 @@ def test_without_the_official_process_nothing_can_be_told(bases):
 
 def test_where_memory_is_short_one_process_builds_all_of_a_precision_after_verification(bases):
     bases.begin(["default", "tf32"])
-    bases.options = Options(None, None, "cuda:0", modes=MODES, build_alone=True, frugal=True)
+    bases.options = Options(None, None, "cuda:0", modes=MODES, build_alone=True, thrift=Thrift.DEVICE)
     bases.gather()
     bases.know(TRIAL)
     for begun in bases._begun.values():
@@ -164,7 +165,7 @@ def test_where_memory_is_short_one_process_builds_all_of_a_precision_after_verif
     assert not any(session.prepared for session in alive)
     assert bases.work() is FakeSession.counted
     assert len(bases.finish("tf32", quietly)) == 8
-    assert all(sorted(session.prepared) == sorted(MODES) and session.frugal for session in alive)
+    assert all(sorted(session.prepared) == sorted(MODES) and session.thrift is Thrift.DEVICE for session in alive)
 
 
 def test_the_judge_keeps_the_compilers_from_the_gpu_while_it_works_there(bases, tmp_path):

@@ -15,6 +15,7 @@ from utils.judge.comparing import Tolerance
 from utils.judge.failure import RunnerFailed
 from utils.judge.sandbox import Policy
 from utils.judge.session import Session
+from utils.judge.thrift import Thrift
 from utils.present.outcome import CannotTell
 from utils.problem.problem import load_problem
 from utils.problem.solution import find_solution
@@ -546,7 +547,7 @@ def test_a_number_that_cannot_be_is_refused_before_anything_runs(command, argume
 
 def test_where_memory_is_short_values_go_straight_in_and_the_runner_keeps_its_caches(folder, trial, monkeypatch):
     session = TimedSession(solution_in(folder, HONEST, "spare.py"), "cpu", policy=Policy(sandbox=False))
-    session.frugal = True
+    session.thrift = Thrift.DEVICE
     asked = []
     ask = session._ask
 

@@ -15,6 +15,7 @@ import torch
 
 from utils.judge import structure
 from utils.judge.memory import Block, span_bytes
+from utils.judge.thrift import Thrift
 from utils.judge.tolerance import Tolerance, tell
 from utils.native.compare import compare
 from utils.native.poison import poison
@@ -30,7 +31,7 @@ _seeds = itertools.count(0x9E3779B9, 0x61C88647)
 
 @dataclass
 class _Group:
-    """Tensors over one storage: the bytes they touch, and the judge's own copy of them on the device."""
+    """Tensors over one storage: the bytes they touch, and what they should hold, in the judge's own memory."""
 
     low: int
     high: int
@@ -41,9 +42,9 @@ class _Group:
 class Inputs:
     """Arguments of a call. With `live`, each group has two slots: forward sees one, values come from the other.
 
-    `pristine` copies never leave the judge's memory: they are what the reference gets, and what a slot must still hold
-    after the call. With `borrow` they are no copies, where the values lie on the device: whoever gives them keeps them
-    as they are until the next ones, and does without that check.
+    `pristine` never leaves the judge's memory: it is what the reference gets a copy of, and what a slot must still hold
+    after the call. It is no copy where the values lie in the right place already: whoever gives them keeps them as they
+    are until the next ones.
     """
 
     def __init__(
@@ -54,12 +55,10 @@ class Inputs:
         *,
         live: bool,
         shift: int = 0,
-        borrow: bool = False,
     ) -> None:
         self.id = session.number()
         self._session = session
         self._live = live
-        self._borrow = borrow
         self._shift = shift
         self._leaves: list[tuple[str, torch.Tensor]] = []
         self._memory: dict[int, torch.Tensor] = {}  # what the reference works on
@@ -67,8 +66,8 @@ class Inputs:
         self._collect(args, kwargs)
         sizes = [group.high - group.low for group in self._groups.values()]
         self._live_block = self._block(sizes, shift)
-        # Short of memory, values are written straight to where forward reads them; the judge's copies stay on the host.
-        self._source_block = self._block(sizes) if live and not session.frugal else None
+        # Short of memory, values are written straight to where forward reads them.
+        self._source_block = self._block(sizes) if live and not session.thrift else None
         self.nodes: tuple[list[structure.Node], dict[str, structure.Node]] = self._nodes(args, kwargs)
         self._shape = structure_of(self.nodes)
         self._write()
@@ -162,7 +161,7 @@ class Inputs:
             for key, group in self._groups.items()
             if not _equal(self._memory[key], group.pristine)
         ]
-        if self._session.frugal:
+        if self._session.thrift:
             self._memory = {}
         return changed
 
@@ -258,11 +257,9 @@ class Inputs:
                 # Slots are laid out in units of the widest element, so a group begins where one could.
                 low -= low % 16
                 whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
-                home = torch.device("cpu") if self._session.frugal and self._live else self._session.device
-                values = whole[low:high]
-                if not (self._borrow and values.device == self._session.device):
-                    values = values.to(home, copy=True)
-                self._groups[key] = _Group(low, high, values, names[key])
+                waits = self._live and self._session.thrift is Thrift.HOST
+                home = torch.device("cpu") if waits else self._session.device
+                self._groups[key] = _Group(low, high, whole[low:high].to(home), names[key])
 
     def _block(self, sizes: list[int], shift: int = 0) -> Block | None:
         if not sizes:
@@ -401,9 +398,7 @@ def plain_of(nodes: tuple[list[structure.Node], dict[str, structure.Node]]) -> A
 
 
 def _equal(one: torch.Tensor, two: torch.Tensor) -> bool:
-    """Whether two flat byte tensors agree; in pieces where they lie on different devices."""
-    if one.device == two.device:
-        return torch.equal(one, two)
+    """Whether two flat byte tensors agree; in pieces, as comparing takes as much memory again."""
     return all(
         torch.equal(part, other.to(part.device))
         for part, other in zip(one.split(_PIECE), two.split(_PIECE), strict=True)

@@ -96,7 +96,7 @@ def _revived(trials: Trials, start: Callable[[], Session]) -> Session:
     session = start()
     try:
         session.ready()
-        session.frugal, session.deadline = trials.session.frugal, trials.session.deadline
+        session.thrift, session.deadline = trials.session.thrift, trials.session.deadline
         session.construct(trials.reference.init_arguments, seed=1, train=trials.train)
         session.load(trials.reference.state())
     except BaseException:

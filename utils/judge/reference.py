@@ -24,9 +24,9 @@ from utils.problem.problem import Problem, failure
 # Constructing anew for each draw of weights is the plainest way; beyond this many seconds the elements are shuffled.
 _SLOW_CONSTRUCTION = 1.0
 _MOST_KEPT = 1 << 30
-# Inputs of more bytes than this are large; and whose have been seen to be.
+# Inputs of more bytes than this are drawn on the device; and what has been found out about each problem's.
 _LARGE = 1 << 30
-_large: set[tuple[Problem, bool]] = set()
+_input_bytes: dict[tuple[Problem, bool], int] = {}
 
 
 class Reference:
@@ -163,27 +163,37 @@ class Reference:
 def drawn(
     problem: Problem, seed: int, small: bool, *, init: bool = False, device: torch.device | None = None
 ) -> list[Any]:
-    """A draw of get_inputs (or get_init_inputs) under `seed`.
+    """A draw of get_inputs (or get_init_inputs) under `seed`, on the host.
 
-    device: where large inputs are drawn from the second time on, as a processor may take half a minute for them; they
-    come back on the host all the same. A get_inputs that cannot do that (numbers from elsewhere than torch) draws on
-    the host. Which of the two depends on the problem alone, so that a seed gives the same values in every run.
+    device: where large inputs are drawn instead, and lie then, as a processor may take half a minute for them. A
+    get_inputs that cannot do that (numbers from elsewhere than torch) draws on the host. Which of the two depends on
+    the problem and on the kind of device alone, so that a seed gives the same values in every run.
     """
-    seed_everything(seed)
     if init:
+        seed_everything(seed)
         return problem.init_inputs(small)
-    if device is not None and device.type == "cuda" and (problem, small) in _large:
+    if device is not None and device.type == "cuda" and _bytes_of_a_draw(problem, small) > _LARGE:
+        seed_everything(seed)
         try:
             with device:
-                return placed(problem.inputs(small), torch.device("cpu"))
+                return list(placed(problem.inputs(small), device))
         except CannotTell:
-            seed_everything(seed)
+            pass  # drawn on the host below, where what is wrong with it shows if it is not the device
         finally:
             torch.cuda.empty_cache()
-    values = problem.inputs(small)
-    if storage_bytes(values) > _LARGE:
-        _large.add((problem, small))
-    return values
+    seed_everything(seed)
+    return problem.inputs(small)
+
+
+def _bytes_of_a_draw(problem: Problem, small: bool) -> int:
+    """Bytes of the inputs, from a draw on the meta device, which has no memory; 0 where get_inputs cannot do that."""
+    if (problem, small) not in _input_bytes:
+        try:
+            with torch.device("meta"):
+                _input_bytes[problem, small] = storage_bytes(problem.inputs(small))
+        except CannotTell:
+            _input_bytes[problem, small] = 0
+    return _input_bytes[problem, small]
 
 
 def placed(values: Any, device: torch.device) -> Any:
@@ -232,7 +242,8 @@ def storage_bytes(values: Any) -> int:
 
     def walk(value: Any) -> None:
         if isinstance(value, torch.Tensor) and value.layout is torch.strided:
-            found[value.untyped_storage().data_ptr()] = value.untyped_storage().nbytes()
+            storage = value.untyped_storage()
+            found[storage._cdata] = storage.nbytes()  # an address would not do: on the meta device there is none
         elif isinstance(value, (list, tuple)):
             for item in value:
                 walk(item)

@@ -29,6 +29,7 @@ from utils.judge.protocol import Closed, ProtocolError, TimedOut, nonce
 from utils.judge.replies import check_reply
 from utils.judge.sandbox import Policy, Process, import_path
 from utils.judge.staging import Stage, prepare
+from utils.judge.thrift import Thrift
 from utils.problem.solution import Solution
 
 if TYPE_CHECKING:
@@ -67,10 +68,10 @@ class Session:
 
     module: the built extension to stage, None where the solution has none. timeout: seconds for one call (and for each
     other step but the import of the solution). Raises CannotTell when the process or its sandbox cannot be had.
-    `frugal` may be set where memory is short: one copy of the inputs on the device, no late delivery, no idle caches.
+    `thrift` may be set where memory is short.
     """
 
-    frugal = False
+    thrift = Thrift.NONE
     # The runner's times are what is wanted: its caches stay, as memory that forward would have to ask the driver for
     # again would be part of them.
     timed = False
@@ -199,15 +200,11 @@ class Session:
         kwargs: Mapping[str, Any] | None = None,
         *,
         shift: int = 0,
-        borrow: bool = False,
     ) -> Inputs:
-        """Arguments for forward, in memory that both processes map; `shift` bytes off their natural alignment.
-
-        borrow: see utils.judge.handles.Inputs.
-        """
+        """Arguments for forward, in memory that both processes map; `shift` bytes off their natural alignment."""
         from utils.judge.handles import Inputs
 
-        inputs = Inputs(self, list(args), dict(kwargs or {}), live=True, shift=shift, borrow=borrow)
+        inputs = Inputs(self, list(args), dict(kwargs or {}), live=True, shift=shift)
         self._ask("put", {"id": inputs.id, "args": inputs.nodes[0], "kwargs": inputs.nodes[1]})
         return inputs
 
@@ -254,7 +251,7 @@ class Session:
             "delay_us": float(delay_us),
             "late": late,
             "flush": flush,
-            "frugal": self.frugal and not self.timed,
+            "frugal": bool(self.thrift) and not self.timed,
         }
         self._settle_judge()
         begun = time.perf_counter()
@@ -325,7 +322,7 @@ class Session:
         if self.device.type == "cuda":
             import torch
 
-            if self.frugal:
+            if self.thrift:
                 torch.cuda.empty_cache()
             torch.cuda.synchronize(self.device)
 

@@ -23,7 +23,8 @@ from utils.judge.comparing import Tolerance
 from utils.judge.draws import trial_seeds
 from utils.judge.reference import Reference
 from utils.judge.shortage import give_back, is_shortage
-from utils.judge.trials import MOST_KEPT_ON_DEVICE, Settings
+from utils.judge.thrift import Thrift, enough, needed
+from utils.judge.trials import Settings
 from utils.judge.verdict import Findings
 from utils.native.compare import Comparison, compare
 from utils.present.outcome import CannotTell
@@ -37,8 +38,6 @@ _OTHER_WEIGHTS = "the answer with other weights"
 # What honest rounding may need: another order of summation beyond eager's own error, and approximate functions
 # (__expf, rsqrtf and the like lose some bits) relative to the result.
 _HONEST_ERRORS, _HONEST_ULPS = 16.0, 128.0
-# Copies that exist at once at the worst moment, over both processes; more than free memory holds means being frugal.
-_COPIES_OF_INPUTS, _COPIES_OF_OUTPUTS = 7, 10
 # A tightened tolerance is this many times the usual one, in units of the distance to the nearest trivial answer: 5 % of
 # it by default, which no trivial answer comes near and which half precision inside the solution mostly keeps.
 _SHARE, _LARGEST_SHARE = 5.0, 0.25
@@ -66,8 +65,8 @@ class Study:
     tolerances: dict[str, Tolerance] = field(default_factory=dict)
     perturb: bool = True
     draws_random: bool = False
-    frugal: bool = False  # memory is short: see Session.frugal
-    share: float = 0.0  # of all memory of the device that the judge's copies take at the worst moment
+    thrift: Thrift = Thrift.NONE
+    share: float = 0.0  # of all memory of the device that all copies take at the worst moment, without thrift
     double: list[torch.Tensor] | None = None
     # Inputs of trial 1 by their seeds, drawn here already, on the device and as they were drawn.
     draws: dict[int, list[Any]] = field(default_factory=dict)
@@ -107,12 +106,13 @@ def study_problem(
     settings: Settings,
     findings: Findings,
     *,
-    frugal: bool = False,
+    thrift: Thrift = Thrift.NONE,
     clock: Clock | None = None,
 ) -> Study:
-    """Raises CannotTell when Model itself does not run. `frugal` does without all that needs memory."""
+    """Raises CannotTell when Model itself does not run. The study's thrift is `thrift` at least."""
     seeds = trial_seeds(settings.seed, 1)
     clock = clock or Clock()
+    room = free_memory(device)
     with references.full_precision():
         with clock.part("draw weights"):
             model = Reference(problem, device, seed=seeds["construct"], train=settings.train, small=settings.small)
@@ -121,27 +121,27 @@ def study_problem(
         with clock.part("draw inputs"):
             drawn = references.drawn(problem, seeds["x"], settings.small, device=device)
         given = _bytes(drawn)
-        frugal = frugal or given * _COPIES_OF_INPUTS > free_memory(device)
+        thrift = enough(given, 0, room, thrift)
         x = references.placed(drawn, device)
         with clock.part("reference"):
-            value, random_ = model.draws_random(x if frugal else copied(x), {}, seed=seeds["call"])
+            value, random_ = model.draws_random(x if thrift else copied(x), {}, seed=seeds["call"])
         tree = references.describe(value)
-        expected = [tensor if frugal else tensor.clone() for tensor in references.tensors(value)]
+        expected = [tensor if thrift else tensor.clone() for tensor in references.tensors(value)]
         del value
         made = _bytes(expected)
-        frugal = frugal or given * _COPIES_OF_INPUTS + made * _COPIES_OF_OUTPUTS > free_memory(device)
+        thrift = enough(given, made, room, thrift)
         paths = [path for path, _ in structure.tensors(tree)]
         study = Study(
             [_first_look(path, tensor) for path, tensor in zip(paths, expected, strict=True)],
             draws_random=random_,
-            frugal=frugal,
-            share=(given * _COPIES_OF_INPUTS + made * _COPIES_OF_OUTPUTS) / total_memory(device),
+            thrift=thrift,
+            share=needed(Thrift.NONE, given, made) / total_memory(device),
         )
         if random_:
             findings.note(
                 "random", "Model draws random numbers in forward; both sides draw from generators seeded alike"
             )
-        if frugal:
+        if thrift:
             study.not_done = "the device's memory is too small for another copy in fp64"
             findings.note(
                 "memory",
@@ -151,7 +151,7 @@ def study_problem(
             )
             answers = [_constants(tensor) for tensor in expected]
         else:
-            if device.type == "cuda" and references.storage_bytes(drawn) <= MOST_KEPT_ON_DEVICE:
+            if device.type == "cuda":
                 study.draws[seeds["x"]] = x
             with clock.part("fp64"):
                 _measure_precision(study, model, x, expected, seeds, random_)
@@ -187,9 +187,10 @@ def copied(values: Any) -> Any:
 
 
 def free_memory(device: torch.device) -> int:
-    """Bytes that may still be had on the device, or of the machine's memory."""
+    """Bytes that may still be had on the device, or of the machine's memory; what torch keeps for later counts."""
     if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return int(torch.cuda.mem_get_info(device)[0]) + kept
     with open("/proc/meminfo") as lines:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
 

@@ -33,6 +33,7 @@ from utils.judge.failure import RunnerFailed
 from utils.judge.handles import Inputs, Outputs
 from utils.judge.reference import Reference
 from utils.judge.session import TIMED_DELAY_US, Called, Session
+from utils.judge.thrift import Thrift
 from utils.judge.verdict import Findings
 from utils.native.compare import compare
 from utils.problem.problem import Problem
@@ -40,8 +41,6 @@ from utils.problem.problem import Problem
 # Long enough for Python to get through a forward of hundreds of launches while the inputs are still on their way.
 _DELAYS_US = (300.0, 2000.0, 10000.0)
 _OLD_X = "the x of the trial before"
-# Inputs beyond this many bytes wait on the host for the call that wants them.
-MOST_KEPT_ON_DEVICE = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -186,13 +185,13 @@ class Trials:
         with self._clock.part("place inputs"):
             inputs = self.session.put(x)
         try:
-            frugal = self.session.frugal
+            frugal, on_host = bool(self.session.thrift), self.session.thrift is Thrift.HOST
             first, expected = self._call(
                 record, 1, "x", inputs, seeds["call"], recorded == 1, hold=None if frugal else number
             )
             assert self.outputs is not None
             first_tree = self.outputs.expected
-            before_second = [tensor.cpu() if frugal else tensor.clone() for tensor in expected]
+            before_second = [tensor.cpu() if on_host else tensor.clone() for tensor in expected]
             record.first = before_second
             given = None if frugal else self._kept(first)
             if number == 1 and self._on_first is not None and self.outputs is not None and given is not None:
@@ -387,13 +386,12 @@ class Trials:
                 )
 
     def _drawn(self, seed: int) -> list[Any]:
-        """The inputs that `seed` gives, brought to the device once where they are not too large to be kept there."""
+        """The inputs that `seed` gives, brought to the device once; short of memory they wait on the host."""
         values = self._draws.pop(seed, None)
         if values is None:
             values = references.drawn(self._problem, seed, self._settings.small, device=self.session.device)
-        if self.session.frugal or references.storage_bytes(values) > MOST_KEPT_ON_DEVICE:
-            return values
-        placed: list[Any] = references.placed(values, self.session.device)
+        home = torch.device("cpu") if self.session.thrift is Thrift.HOST else self.session.device
+        placed: list[Any] = references.placed(values, home)
         return placed
 
     def _second(self, x: list[Any], seed: int) -> tuple[list[Any], str]:

@@ -19,6 +19,7 @@ from utils.judge.processes import control_group_limits
 from utils.judge.reading import Reading
 from utils.judge.sandbox import Policy
 from utils.judge.session import Session
+from utils.judge.thrift import Thrift
 from utils.judge.untouched import Untouched
 from utils.judge.verdict import Findings, reasons
 from utils.native.early import open_context
@@ -93,13 +94,13 @@ def verify(
     request: Request,
     progress: Callable[[str], None] = lambda text: None,
     *,
-    frugal: bool = False,
+    thrift: Thrift = Thrift.NONE,
     meanwhile: Callable[[Problem], None] = lambda problem: None,
     clock: Clock | None = None,
 ) -> Verification:
     """Runs the whole of it. Raises CannotTell or No where no verdict can be computed.
 
-    frugal: do without checks that need memory; turned on by itself where memory would not do otherwise.
+    thrift: do without checks that need memory; turned on by itself where memory would not do otherwise.
     meanwhile: called once, as soon as the problem is loaded and while the runner starts: what else there is to do.
     clock: goes on with one that runs already.
     """
@@ -111,15 +112,15 @@ def verify(
     place = choose(request.device, solution)
     done = Verification("FAIL", [], Findings(), place, solution, problem_path, seed, clock=clock)
     with Reading(solution, problem_path) as rules:
-        again = _run(request, done, rules, progress, frugal, meanwhile)
-    if again:
+        again = _run(request, done, rules, progress, thrift, meanwhile)
+    if again is not None:
         # Once more, with less held at a time: what ran out may have been the judge's share.
         from utils.judge.shortage import give_back
 
         del done
         gc.collect()
         give_back()
-        return verify(replace(request, seed=seed), progress, frugal=True, clock=clock)
+        return verify(replace(request, seed=seed), progress, thrift=again, clock=clock)
     clock.lap("end")
     return done
 
@@ -129,10 +130,10 @@ def _run(
     done: Verification,
     rules: Reading,
     progress: Callable[[str], None],
-    frugal: bool,
+    thrift: Thrift,
     meanwhile: Callable[[Problem], None],
-) -> bool:
-    """Fills `done`, up to the verdict. True where it has to be done again, frugally, and `done` is not to be used."""
+) -> Thrift | None:
+    """Fills `done`, up to the verdict. A thrift where it has to be done again with that, and `done` not to be used."""
     solution, problem_path, place, findings, clock = done.solution, done.problem, done.place, done.findings, done.clock
     extension = simulated_extension(solution) if place.simulated else find_extension(solution)
     policy = Policy(
@@ -159,20 +160,21 @@ def _run(
         rules.done()
 
     ready = _InBackground(lambda: session.ready(all_read))
-    again = False
+    again: Thrift | None = None
     open_context(place.device)
     try:
         with session:
             untouched = Untouched(problem_path)
             clock.lap("start")
-            _judge(request, session, start, ready, loaded, problem_path, extension, done, progress, frugal, meanwhile)
+            _judge(request, session, start, ready, loaded, problem_path, extension, done, progress, thrift, meanwhile)
             if session.alive:
                 session.close()
             for name in sorted(set(session.left_behind)):
                 findings.fail("children", f"the solution left a process running ({name})")
     except RunnerFailed as failed:
-        again = _for_want_of_memory(failed, done, session)
-        if failed.kind == "harness" and not again:
+        if _for_want_of_memory(failed, done, session):
+            again = session.thrift.next
+        elif failed.kind == "harness":
             raise CannotTell(
                 f"{failed.sentence}"
                 + (f"\n{failed.output}" if failed.output and failed.output not in failed.sentence else "")
@@ -185,14 +187,16 @@ def _run(
 
         if not is_shortage(error):
             raise
-        if frugal or session.frugal:
+        # It may have come before the study had settled how thrifty to be.
+        used = max(thrift, session.thrift)
+        if used is Thrift.HOST:
             if isinstance(error, CannotTell):
                 raise
             raise CannotTell(
                 f"the judge itself ran out of memory ({str(error).splitlines()[0][:200]}); give the problem smaller "
                 "inputs"
             ) from None
-        again = True
+        again = used.next
     finally:
         session.close()
         loaded.set()
@@ -203,8 +207,8 @@ def _run(
             "memory_peak": session.process.memory_peak,
         }
     untouched.settle(session.process.layers, lambda sentence: findings.warn("changed", sentence))
-    if again:
-        return True
+    if again is not None:
+        return again
     for sentence in session.process.layers.sentences():
         findings.warn("sandbox", sentence)
     for note in session.stage.notes:
@@ -215,7 +219,7 @@ def _run(
     done.digests = {**untouched.digests, **session.stage.digests}
     done.reasons = reasons(findings.all)
     done.verdict = "FAIL" if findings.failed else "PASS"
-    return False
+    return None
 
 
 def _judge(
@@ -228,7 +232,7 @@ def _judge(
     extension: Extension | None,
     done: Verification,
     progress: Callable[[str], None],
-    frugal: bool,
+    thrift: Thrift,
     meanwhile: Callable[[Problem], None],
 ) -> None:
     """Everything with the runner alive."""
@@ -260,10 +264,10 @@ def _judge(
     clock.lap("meanwhile")
     progress("studying the problem")
     study = done.study = study_problem(
-        problem, torch.device(place.device), settings, findings, frugal=frugal, clock=clock
+        problem, torch.device(place.device), settings, findings, thrift=thrift, clock=clock
     )
-    session.frugal = study.frugal
-    if study.frugal:
+    session.thrift = study.thrift
+    if study.thrift:
         done.precision = {"class": "unknown", "why": study.not_done}
     clock.lap("study")
     progress("importing the solution")
@@ -303,7 +307,7 @@ def _for_want_of_memory(failed: RunnerFailed, done: Verification, session: Sessi
     from utils.judge.shortage import is_shortage, kept_share
 
     told = failed.kind == "out_of_memory" or (failed.kind == "harness" and is_shortage(failed))
-    if not told or session.frugal or done.study is None:
+    if not told or session.thrift is Thrift.HOST or done.study is None:
         return False
     return max(done.study.share, kept_share(session.device)) > _LARGE
 

@@ -207,7 +207,7 @@ class Baselines:
         """The session with the trial's weights and inputs in place."""
         if name not in self.stands:
             session = self.sessions[name]
-            session.frugal = self.options.frugal
+            session.thrift = self.options.thrift
             self.stands[name] = Stand(session, self._trial.result(), self.options.seed)
         return self.stands[name]
 

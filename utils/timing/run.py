@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from utils.judge.clock import Clock
 from utils.judge.failure import RunnerFailed
 from utils.judge.sandbox import Policy
+from utils.judge.thrift import Thrift
 from utils.judge.untouched import Untouched
 from utils.present import outcome
 from utils.present.outcome import CannotTell
@@ -66,8 +67,8 @@ class Options:
     ncu: bool = False
     # Build the baselines after verification, one at a time: slower, and nothing disturbs the compiler's own timings.
     build_alone: bool = False
-    # Keep fewer copies of the inputs on the device; see utils.judge.session.Session.
-    frugal: bool = False
+    # Keep fewer copies of the inputs on the device.
+    thrift: Thrift = Thrift.NONE
     module: Path | None = None
     policy: Policy = field(default_factory=Policy)
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -113,8 +114,8 @@ class _Ground:
         trial = Trial(problem, device, self.seeds["trial"], train=options.train, small=options.small)
         if _memory_short(trial, options.device, 3 + len(bases.sessions)):
             # Every session keeps copies of its own: neither side by side with verification, nor more than needed.
-            self.options = bases.options = replace(options, build_alone=True, frugal=True)
-            session.frugal = True
+            self.options = bases.options = replace(options, build_alone=True, thrift=Thrift.DEVICE)
+            session.thrift = Thrift.DEVICE
             bases.gather()
         bases.know(trial)
         self.trial = trial

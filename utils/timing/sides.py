@@ -129,8 +129,7 @@ class Stand:
         self._drawn = (trial.seed, trial.seed)
         session.construct(trial.init_args, seed=trial.seed, train=trial.train)
         session.load(trial.state)
-        # Borrowed: nothing here asks whether a call changed its inputs, and large ones fill the device soon enough.
-        self.inputs = session.put(trial.first.args, borrow=True)
+        self.inputs = session.put(trial.first.args)
         self.outputs = session.expect(trial.first.tree)
 
     def relocate(self) -> None:
