@@ -15,6 +15,7 @@
 //
 // With n % 4 == 0 and aligned pointers every access is 16 bytes wide; a warp has 768 floats = 6 loads per lane in
 // flight before it first waits, and 32 resident warps per SM, 96 KB, several times what hides the memory latency.
+// Else accesses are 4 bytes wide, and the first two forms end at rows of 256 and of 2048.
 //
 //     config   rows of up to 1024
 //     0        one warp per row,  8 rows per block
@@ -122,7 +123,7 @@ __device__ __forceinline__ void normalize_row(const Arguments& args, int64_t row
 }
 
 // blockDim = (32, rows per block): each warp takes its own row. The bound of 64 registers keeps 32 warps on an SM, 96
-// KB of loads in flight; the widest scalar rows need more registers than that.
+// KB of loads in flight; the widest rows need more registers than that.
 template <int Width, int Chunks>
 __global__ void __launch_bounds__(kMaxRowsPerBlock* kWarpSize, Chunks* Width <= 24 ? 2 : 1)
     layer_norm_warp_kernel(Arguments args) {
@@ -213,14 +214,11 @@ void dispatch_vectorized(const Arguments& args, bool warp_rows, int rows_per_blo
     return launch_long_rows<4>(args, stream);
 }
 
-// Odd lengths and unaligned pointers: 4 bytes per access.
+// Odd lengths and unaligned pointers: 4 bytes per access. More than 8 of them per thread are not worth a kernel of their
+// own, which takes a tenth of a second to compile: longer rows go to the next form.
 void dispatch_scalar(const Arguments& args, bool warp_rows, int rows_per_block, cudaStream_t stream) {
-    if (warp_rows) {
-        if (args.n <= 8 * kWarpSize) return launch_warp_rows<1, 8>(args, rows_per_block, stream);
-        return launch_warp_rows<1, 32>(args, rows_per_block, stream);
-    }
+    if (warp_rows && args.n <= 8 * kWarpSize) return launch_warp_rows<1, 8>(args, rows_per_block, stream);
     if (args.n <= 8 * kBlockThreads) return launch_block_rows<1, 8>(args, stream);
-    if (args.n <= kMaxBlockRow) return launch_block_rows<1, 32>(args, stream);
     return launch_long_rows<1>(args, stream);
 }
 
