@@ -196,11 +196,11 @@ void launch_long_rows(const Arguments& args, cudaStream_t stream) {
     layer_norm_long_kernel<Width><<<grid, kBlockThreads, 0, stream>>>(args);
 }
 
-// The smallest compiled number of chunks that holds the row: fewer registers, more rows resident.
+// The smallest compiled number of chunks that holds the row: fewer registers, more rows resident. Not more of them than
+// that is worth: each kernel is a twentieth of a second in every build.
 void dispatch_warp_rows(const Arguments& args, int rows_per_block, cudaStream_t stream) {
     const int64_t vectors = args.n / 4;
     if (vectors <= 2 * kWarpSize) return launch_warp_rows<4, 2>(args, rows_per_block, stream);
-    if (vectors <= 4 * kWarpSize) return launch_warp_rows<4, 4>(args, rows_per_block, stream);
     if (vectors <= 6 * kWarpSize) return launch_warp_rows<4, 6>(args, rows_per_block, stream);
     return launch_warp_rows<4, 8>(args, rows_per_block, stream);
 }
@@ -209,13 +209,11 @@ void dispatch_vectorized(const Arguments& args, bool warp_rows, int rows_per_blo
     if (warp_rows) return dispatch_warp_rows(args, rows_per_block, stream);
     const int64_t vectors = args.n / 4;
     if (vectors <= 2 * kBlockThreads) return launch_block_rows<4, 2>(args, stream);
-    if (vectors <= 4 * kBlockThreads) return launch_block_rows<4, 4>(args, stream);
     if (args.n <= kMaxBlockRow) return launch_block_rows<4, 8>(args, stream);
     return launch_long_rows<4>(args, stream);
 }
 
-// Odd lengths and unaligned pointers: 4 bytes per access. More than 8 of them per thread are not worth a kernel of their
-// own, which takes a tenth of a second to compile: longer rows go to the next form.
+// Odd lengths and unaligned pointers: 4 bytes per access, and at most 8 of them per thread.
 void dispatch_scalar(const Arguments& args, bool warp_rows, int rows_per_block, cudaStream_t stream) {
     if (warp_rows && args.n <= 8 * kWarpSize) return launch_warp_rows<1, 8>(args, rows_per_block, stream);
     if (args.n <= 8 * kBlockThreads) return launch_block_rows<1, 8>(args, stream);
