@@ -83,7 +83,10 @@ CASES: dict[str, list[tuple[list[Any], Callable[[], list[Any]]]]] = {
         ([], lambda: [randn(1, 3, 128, 64) for _ in range(3)]),
     ],
     "transformer_block": [([96, 1, 5], lambda: [randn(3, 5, 96)])],
-    "conv_bias_act_pool": [([8, 8, 3, -2.0, 4], lambda: [randn(5, 8, 9, 21)])],
+    "conv_bias_act_pool": [
+        ([8, 8, 3, -2.0, 4], lambda: [randn(5, 8, 9, 21)]),
+        ([8, 128, 3, 2.0, 4], lambda: [randn(1, 8, 22, 76)]),
+    ],
 }
 ATOL = RTOL = 1e-2
 

@@ -20,8 +20,11 @@
 // neither shows. The other way to fewer bytes is to let them stay in L2: convolve and pool two images (33 MB) at a time
 // (config 2).
 //
+// No bytes at all between the passes, if there is but one: fused_conv_pool.cuh (config 4), for 3 x 3 windows of 8
+// channels.
+//
 // config 0: TF32, the whole batch. config 1: fp16 between the passes. config 2: TF32, 2 images at a time.
-// config 3: fp16, 4 images at a time.
+// config 3: fp16, 4 images at a time. config 4: TF32, one kernel.
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
@@ -33,6 +36,7 @@
 #include "common/max_nan.cuh"
 #include "common/numeric.cuh"
 #include "common/vector.cuh"
+#include "fused_conv_pool.cuh"
 
 namespace {
 
@@ -40,6 +44,7 @@ using kernels::Vector;
 
 constexpr int kThreads = 256;
 constexpr int kPool = 4;
+constexpr int kFusedConfig = 4;
 constexpr int64_t kAlignment = 256;  // of every buffer in the workspace
 
 // [planes][channels][positions] -> [planes][positions][channels]. A thread writes 4 channels of a position; of each
@@ -225,6 +230,7 @@ void run(float* y, const float* x, const float* w, const float* conv_bias, const
 extern "C" int64_t conv_tanh_pool_workspace_bytes(int64_t images, int64_t channels, int64_t height, int64_t width,
                                                   int64_t filters, int64_t window_height, int64_t window_width,
                                                   int config) {
+    if (config == kFusedConfig) return 0;
     const Sizes sizes{images, channels, height, width, filters, window_height, window_width};
     const int64_t chunk = chunk_of(sizes, config);
     const bool half = uses_half(config);
@@ -237,8 +243,26 @@ extern "C" void conv_tanh_pool_launcher(float* y, const float* x, const float* w
                                         const float* bias, float scale, int64_t images, int64_t channels,
                                         int64_t height, int64_t width, int64_t filters, int64_t window_height,
                                         int64_t window_width, int config, void* workspace, cudaStream_t stream) {
-    if (config < 0 || config > 3) {
-        kernels::throw_error("conv_tanh_pool: config must be 0 to 3, got %d", config);
+    if (config < 0 || config > kFusedConfig) {
+        kernels::throw_error("conv_tanh_pool: config must be 0 to 4, got %d", config);
+    }
+    if (config == kFusedConfig) {
+        if (channels != fused::kChannels || window_height != fused::kWindow || window_width != fused::kWindow) {
+            kernels::throw_error("conv_tanh_pool: config 4 is for 8 channels and 3 x 3 windows");
+        }
+        const fused::Problem problem{y,
+                                     x,
+                                     w,
+                                     conv_bias,
+                                     bias,
+                                     scale,
+                                     static_cast<int>(images),
+                                     static_cast<int>(height),
+                                     static_cast<int>(width),
+                                     static_cast<int>(filters),
+                                     static_cast<int>(height - window_height + 1) / kPool,
+                                     static_cast<int>(width - window_width + 1) / kPool};
+        return fused::run(problem, stream);
     }
     const Sizes sizes{images, channels, height, width, filters, window_height, window_width};
     const int64_t chunk = chunk_of(sizes, config);

@@ -68,6 +68,7 @@ config: precision of the convolution, storage of its result, images worked on at
     1  fp16 operands, fp16, all
     2  TF32, fp32, two
     3  fp16 operands, fp16, four
+    4  TF32, in one kernel without memory between; 8 channels and 3 x 3 windows only
 
 Raises RuntimeError for a wrong device, dtype, shape, layout or config.)doc");
 }
