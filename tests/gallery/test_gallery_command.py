@@ -161,6 +161,17 @@ def test_plot_is_well_formed_and_draws_every_measured_row(count: int) -> None:
     assert ("nothing measured" in texts) == (count == 0)
 
 
+def test_plot_says_which_rows_are_not_sure() -> None:
+    rows = [summary.row_of("sure", [COMPILED, profiled(0.5)])]
+    assert "UNSURE" not in plot.draw(rows, "a device") and 'fill-opacity="0.35"' not in plot.draw(rows, "a device")
+    rows.append({**rows[0], "name": "other", "verdict": "UNSURE"})
+    root = ElementTree.fromstring(plot.draw(rows, "a device"))
+    texts = ["".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert "2.00" in texts and "2.00  UNSURE" in texts
+    pale = [node.get("fill-opacity") for node in root.iter("{http://www.w3.org/2000/svg}rect")][2:]
+    assert pale == ["1", "0.35"]
+
+
 def test_unknown_names_are_refused_with_those_there_are() -> None:
     with pytest.raises(CannotTell, match="no workspace nowhere") as refusal:
         main(["nowhere", "--sim"])

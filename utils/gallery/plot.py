@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from utils.timing.statistics import FASTER
+
 _LABELS = 190  # width of the names
 _CHART = 520
 _RIGHT = 70
@@ -22,7 +24,8 @@ _TEXT = 'font-family="system-ui, sans-serif" font-size="13" fill="#222"'
 def draw(rows: Sequence[Mapping[str, Any]], device: str) -> str:
     """The SVG text: a bar per workspace with a speed-up, longest first, and a mark for equal precision.
 
-    Rows without a speed-up are left out; with none at all the chart says so.
+    Rows without a speed-up are left out; with none at all the chart says so. A bar whose verdict is not FASTER is pale
+    and says which it is.
     """
     measured = sorted((row for row in rows if row["speedup"]), key=lambda row: -row["speedup"])
     height = _TOP + _LINE * max(len(measured), 1) + _BOTTOM
@@ -56,13 +59,16 @@ def draw(rows: Sequence[Mapping[str, Any]], device: str) -> str:
     for index, row in enumerate(measured):
         middle = _TOP + _LINE * index + _LINE / 2
         left, right = sorted((x(1), x(row["speedup"])))
+        sure = row["verdict"] == FASTER
+        said = f"{row['speedup']:.2f}" + ("" if sure else f"  {row['verdict']}")
         parts.append(
             f'<text x="{_LABELS - 10}" y="{middle + 4:.1f}" {_TEXT} text-anchor="end">{escape(row["name"])}</text>'
         )
         parts.append(
-            f'<rect x="{left:.1f}" y="{middle - 9:.1f}" width="{right - left:.1f}" height="18" fill="{_BAR}"/>'
+            f'<rect x="{left:.1f}" y="{middle - 9:.1f}" width="{right - left:.1f}" height="18" '
+            f'fill="{_BAR}" fill-opacity="{1 if sure else 0.35}"/>'
         )
-        parts.append(f'<text x="{right + 8:.1f}" y="{middle + 4:.1f}" {_TEXT}>{row["speedup"]:.2f}</text>')
+        parts.append(f'<text x="{right + 8:.1f}" y="{middle + 4:.1f}" {_TEXT}>{escape(said)}</text>')
         if row["equal_precision"]:
             parts.append(
                 f'<circle cx="{x(row["equal_precision"]):.1f}" cy="{middle:.1f}" r="5" fill="{_MARK}" stroke="white"/>'
