@@ -51,12 +51,14 @@ def run(main: Callable[[Sequence[str]], int]) -> None:
         # The reader of our output (`| head`) went away: nobody is left to tell.
         sys.stderr.close()
         code = CANNOT_TELL
-    except Exception:
-        traceback.print_exc()
-        print(
-            "error: the workbench itself failed; nothing was decided. Please report the traceback above.",
-            file=sys.stderr,
-        )
+    except Exception as error:
+        from utils.present import missing
+
+        said = missing.sentence(error)
+        if said is None:
+            traceback.print_exc()
+            said = "the workbench itself failed; nothing was decided. Please report the traceback above."
+        print(f"error: {said}", file=sys.stderr)
         code = CANNOT_TELL
     _leave(code)
 
