@@ -22,8 +22,8 @@ def sentence(error: BaseException) -> str | None:
     if name not in PACKAGES:
         return None
     return (
-        f"the package {name} is not installed for {sys.executable}; `python3 -m utils.setup` installs what is needed and "
-        "prints the Python to use (with `.venv`: source .venv/bin/activate)"
+        f"the package {name} is not installed for {sys.executable}; `python3 -m utils.setup` installs what is needed "
+        "and prints the Python to use (with `.venv`: source .venv/bin/activate)"
     )
 
 
