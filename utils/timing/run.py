@@ -99,15 +99,19 @@ Verify = Callable[[Options, Callable[["Problem"], None]], Verified]
 
 @dataclass
 class _Ground:
-    """What the judge knows before anything is timed. `trial` once the problem is loaded."""
+    """What the judge knows before anything is timed. `trial` once the problem is loaded; where memory is short, once
+    the verification is over, which needs all of it for its checks."""
 
     options: Options
     seeds: Mapping[str, int]
     trial: Trial | None = None
+    verified: bool = False
 
     def lay(self, problem: Problem, session: TimedSession, bases: Baselines) -> None:
         """Makes the trial, tells the baselines, and settles what that shows."""
         import torch
+
+        from utils.judge.shortage import give_back
 
         options = self.options
         device = torch.device(options.device)
@@ -117,6 +121,10 @@ class _Ground:
             self.options = bases.options = replace(options, build_alone=True, thrift=Thrift.DEVICE)
             session.thrift = Thrift.DEVICE
             bases.gather()
+            if not self.verified:
+                del trial
+                give_back()
+                return
         bases.know(trial)
         self.trial = trial
 
@@ -162,14 +170,17 @@ def profile(
         tell("verifying that the solution computes the same function")
         with bases.alone():
             verified = verify(options, meanwhile)
+        ground.verified = True
         may_import.set()
         clock.lap("verification")
         if not verified.passed:
             return _ended(ground.options, FAIL, verified.reasons, session, verified, clock)
         if ground.trial is None:
-            # Memory did not do for both at once; the verification has given its own back.
+            # Memory did not do for both at once.
+            from utils.judge.shortage import give_back
             from utils.problem.problem import load_problem
 
+            give_back()
             meanwhile(load_problem(options.problem))
         try:
             evidence, side, sides = _measured(ground, session, ready, bases, verified, monitor, clock, tell)
