@@ -1,6 +1,8 @@
-"""Runs the planted bugs (kernels/planted.cu) on one library and prints what was found, as JSON: one process per run.
+"""Runs the planted bugs of one file on its library and prints what was found, as JSON: one process per run.
 
-python planted.py LIBRARY MODE [NAME ...]
+    python planted.py LIBRARY FILE [NAME ...]
+
+FILE: planted or planted_async, in kernels/.
 """
 
 from __future__ import annotations
@@ -11,14 +13,15 @@ import re
 import sys
 from pathlib import Path
 
-SOURCE = Path(__file__).with_name("kernels") / "planted.cu"
+FILES = ("planted", "planted_async")
 N = 256
 
 
-def planted() -> dict[str, tuple[str, int]]:
+def planted(file: str) -> dict[str, tuple[str, int]]:
     """name -> (kind, line) of every planted bug: the BUG comment, and the kernel or launcher above it."""
     found, name = {}, ""
-    for number, line in enumerate(SOURCE.read_text().splitlines(), 1):
+    source = Path(__file__).with_name("kernels") / f"{file}.cu"
+    for number, line in enumerate(source.read_text().splitlines(), 1):
         match = re.match(r"__global__ void (?:__cluster_dims__\([^)]*\) )?(\w+)\(|extern \"C\" int (\w+)_run\(", line)
         if match:
             name = match[1] or match[2]
@@ -34,7 +37,7 @@ def main() -> None:
     library.cudaMalloc_for_tests = library.sim_test_allocate
     library.sim_test_allocate.restype = ctypes.c_void_p
     library.sim_test_allocate.argtypes = [ctypes.c_size_t]
-    names = sys.argv[3:] or [each for name in planted() for each in (name, f"{name}_clean")]
+    names = sys.argv[3:] or [each for name in planted(sys.argv[2]) for each in (name, f"{name}_clean")]
     results = {}
     for name in names:
         a = library.sim_test_allocate(4 * N)

@@ -1,4 +1,4 @@
-"""Runs planted bugs or clean twins of kernels/planted.cu, built by nvcc, on a GPU: for compute-sanitizer to watch.
+"""Runs planted bugs or clean twins of kernels/planted*.cu, built by nvcc, on a GPU: for compute-sanitizer to watch.
 
     python planted_gpu.py LIBRARY NAME...
 

@@ -37,9 +37,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return get
 
 
-def planted_results(library: Path, mode: str) -> dict[str, Any]:
+def planted_results(library: Path, file: str, mode: str) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, str(HERE / "planted.py"), str(library), mode],
+        [sys.executable, str(HERE / "planted.py"), str(library), file],
         capture_output=True,
         text=True,
         timeout=300,
@@ -55,7 +55,7 @@ def places(found: list[dict[str, Any]]) -> set[tuple[str, int]]:
 
 def test_there_are_enough_checks() -> None:
     assert len(ANSWERS) >= 150
-    assert len(planted.planted()) >= 25
+    assert len(planted.planted("planted")) >= 25 and len(planted.planted("planted_async")) >= 15
 
 
 @pytest.mark.parametrize(("order", "seed"), [("default", 0), ("reverse", 0), ("random", 1), ("random", 2)])
@@ -77,16 +77,17 @@ def test_correct_kernels_give_no_report_in_race_mode(built: Any) -> None:
     assert [r["text"] for r in reports.fetch(library)["reports"]] == []
 
 
-def test_race_mode_reports_every_planted_bug_at_its_line(built: Any) -> None:
-    results = planted_results(built("planted", "race"), "race")
-    for name, (kind, line) in planted.planted().items():
+@pytest.mark.parametrize("file", planted.FILES)
+def test_race_mode_reports_every_planted_bug_at_its_line(built: Any, file: str) -> None:
+    results = planted_results(built(file, "race"), file, "race")
+    for name, (kind, line) in planted.planted(file).items():
         assert (kind, line) in places(results[name]["reports"]), (name, kind, line, results[name])
         clean = results[f"{name}_clean"]
         assert clean["reports"] == [] and clean["thrown"] == 0, (name, clean)
 
 
 def test_reports_name_kernel_block_and_thread(built: Any) -> None:
-    results = planted_results(built("planted", "race"), "race")
+    results = planted_results(built("planted", "race"), "planted", "race")
     report = results["off_by_one_read"]["reports"][0]
     assert report["kernel"] == "off_by_one_read"
     assert report["block"] == [3, 0, 0] and report["thread"] == [63, 0, 0]
@@ -95,9 +96,10 @@ def test_reports_name_kernel_block_and_thread(built: Any) -> None:
     assert all(r["other_thread"] for r in other if r["kind"] == "race")
 
 
-def test_asan_mode_reports_what_leaves_an_array(built: Any) -> None:
-    results = planted_results(built("planted", "asan"), "asan")
-    for name, (kind, line) in planted.planted().items():
+@pytest.mark.parametrize("file", planted.FILES)
+def test_asan_mode_reports_what_leaves_an_array(built: Any, file: str) -> None:
+    results = planted_results(built(file, "asan"), file, "asan")
+    for name, (kind, line) in planted.planted(file).items():
         # Whether a block of a cluster may have ended is a matter of what is ordered: race mode's.
         if name == "block_has_ended":
             continue
@@ -105,16 +107,25 @@ def test_asan_mode_reports_what_leaves_an_array(built: Any) -> None:
             assert (kind, line) in places(results[name]["reports"]), (name, kind, line, results[name])
 
 
-def test_asan_mode_finds_nothing_in_correct_kernels(built: Any) -> None:
-    results = planted_results(built("planted", "asan"), "asan")
-    assert {name for name in planted.planted() if results[f"{name}_clean"]["reports"]} == set()
+@pytest.mark.parametrize("file", planted.FILES)
+def test_asan_mode_finds_nothing_in_correct_kernels(built: Any, file: str) -> None:
+    results = planted_results(built(file, "asan"), file, "asan")
+    assert {name for name in planted.planted(file) if results[f"{name}_clean"]["reports"]} == set()
 
 
-def test_plain_mode_needs_no_checker_for_stuck_threads(built: Any) -> None:
-    results = planted_results(built("planted", "plain"), "plain")
-    barriers = ("divergent_barrier", "early_exit", "wrong_shuffle_mask")
-    mbarriers = ("bulk_wrong_bytes", "mbarrier_missing_arrival", "mbarrier_uninitialised", "bulk_unfinished")
-    for name in (*barriers, *mbarriers, "too_many_threads", "failed_assert"):
-        kind, line = planted.planted()[name]
+@pytest.mark.parametrize(
+    ("file", "stuck"),
+    [
+        ("planted", ("divergent_barrier", "early_exit", "wrong_shuffle_mask", "too_many_threads", "failed_assert")),
+        (
+            "planted_async",
+            ("bulk_wrong_bytes", "mbarrier_missing_arrival", "mbarrier_uninitialised", "bulk_unfinished"),
+        ),
+    ],
+)
+def test_plain_mode_needs_no_checker_for_stuck_threads(built: Any, file: str, stuck: tuple[str, ...]) -> None:
+    results = planted_results(built(file, "plain"), file, "plain")
+    for name in stuck:
+        kind, line = planted.planted(file)[name]
         assert (kind, line) in places(results[name]["reports"]), (name, results[name])
-    assert all(results[f"{name}_clean"]["reports"] == [] for name in planted.planted())
+    assert all(results[f"{name}_clean"]["reports"] == [] for name in planted.planted(file))
