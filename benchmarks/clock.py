@@ -8,10 +8,13 @@
     durations  medians against the kernels' own durations, ncu's gpu__time_duration where it is installed, else CUPTI's:
                within two per cent for twenty kernels of a quarter of a millisecond and more; short ones are shown
     tricks     solutions that hide work from the timer: the GPU tests of tests/timing
+    launches   what a launch takes inside an event pair, by process: a chain of small kernels in six processes. The
+               interval of a ratio allows for that difference; it must not be larger than what it allows
     wall       seconds that profiling the root workspace takes, with the official baseline and with all
 
 Each section prints a table and ends with what it found; exit code 1 when a section misses its mark. About five minutes
-for all but `wall` on an H200. Both sides of every comparison are separate processes, as in a profiling.
+for the first four on an H200; the others run where asked for. Both sides of every comparison are separate processes, as
+in a profiling.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ from utils.timing.sessions import TimedSession  # noqa: E402
 from utils.timing.sides import BaselineSide, SolutionSide, Stand, Trial  # noqa: E402
 from utils.timing.variants import Variant  # noqa: E402
 
-SECTIONS = ("same", "slower", "durations", "tricks", "wall")
+SECTIONS = ("same", "slower", "durations", "tricks", "launches", "wall")
 DEVICE = "cuda:0"
 MODEL = """
 import torch
@@ -176,6 +179,36 @@ def same(comparisons: int, budget: float) -> dict[str, Any]:
     wrong = [row for row in rows if row["verdict"] in (statistics.FASTER, statistics.SLOWER)]
     print(f"same: {len(wrong)} of {len(rows)} A/A comparisons called FASTER or SLOWER (none may be)\n")
     return {"rows": rows, "wrong": len(wrong), "met": not wrong}
+
+
+def launches(processes: int = 6, kernels_in_chain: int = 16) -> dict[str, Any]:
+    """Medians of one chain of small kernels in several processes that take turns; their range, by launch."""
+    body = "x = arguments[0]\n        for part in range(len(x)): x = x + 1\n        return x"
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        bench = Bench(folder, body, stack)
+        trial = bench.trial(_rand(f"{kernels_in_chain}, 1, 16384"), "chain")
+        solution = find_solution(None, folder / "solution.py")
+        stands = []
+        for _ in range(processes):
+            session = TimedSession(solution, DEVICE, policy=Policy(hide=(folder,)))
+            stack.callback(session.close)
+            session.ready()
+            stands.append(Stand(session, trial, 1))
+        samples: list[list[float]] = [[] for _ in stands]
+        for turn in range(6):
+            for times, stand in zip(samples, stands, strict=True):
+                taken = [stand.call().device_ms[0] for _ in range(12)]
+                times += taken if turn else []  # the first turn warms up
+    medians = [statistics.median(times) for times in samples]
+    apart = (max(medians) - min(medians)) / kernels_in_chain
+    print(
+        f"a chain of {kernels_in_chain} in {processes} processes: "
+        + ", ".join(f"{1e3 * m:.2f}" for m in medians)
+        + " µs"
+    )
+    print(f"launches: {1e3 * apart:.3f} µs apart per launch (at most {1e3 * statistics.FLOOR_MS:.3f} is allowed for)\n")
+    return {"medians": medians, "samples": samples, "apart": apart, "met": apart <= statistics.FLOOR_MS}
 
 
 def slower(comparisons: int, budget: float) -> dict[str, Any]:
@@ -416,6 +449,7 @@ def main() -> int:
         "slower": lambda: slower(asked.comparisons // 2, asked.budget),
         "durations": durations,
         "tricks": tricks,
+        "launches": launches,
         "wall": wall,
     }
     found: dict[str, Any] = {"device": torch.cuda.get_device_name(0), "torch": torch.__version__}
