@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -42,6 +43,7 @@ FORMAT = 2
 _NVCC_BREAKS = re.compile(r"[$\"'`\\]")
 
 NVCC_SCRIPT = ROOT / "utils/build/nvcc.sh"
+HALVES_SCRIPT = ROOT / "utils/build/halves.py"
 FACTS_SOURCE = "build/facts.cpp"
 STAMP = "build/toolchain.stamp"
 
@@ -293,6 +295,7 @@ class _StepWriter:
         others = [self._for_nvcc(folder) for folder in flags.cuda_include_folders(self.torch, self.nvcc)]
         command = [
             *("sh", self.shown(NVCC_SCRIPT), output),
+            *(sys.executable, "-S", "-E", self.shown(HALVES_SCRIPT)),
             str(self.nvcc.path),
             "-ccbin",
             self.compiler.for_nvcc,
