@@ -8,8 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
-from utils.judge.thrift import Thrift
+from utils.judge.thrift import Thrift, needed
 from utils.problem.problem import Problem, load_problem
 from utils.timing import run
 from utils.timing.run import Options, _Ground
@@ -66,3 +67,13 @@ def test_where_it_is_short_the_trial_waits_for_the_end_of_the_verification(
     assert ground.trial is not None and bases.told == ["gather", "gather", ground.trial]
     assert session.thrift is Thrift.DEVICE
     assert ground.options == bases.options == replace(ground.options, build_alone=True, thrift=Thrift.DEVICE)
+
+
+def test_memory_is_short_once_all_processes_and_the_verification_would_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = SimpleNamespace(args=[torch.empty(300)], expected=[torch.empty(200)])
+    trial = SimpleNamespace(first=draw, state={"weight": torch.empty(100)})
+    wanted = 4 * 5 * 2400 + needed(Thrift.NONE, 1200, 800)
+    for free, short in ((wanted, False), (wanted - 1, True)):
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _, free=free: (free, 1 << 40))
+        assert run._memory_short(trial, "cuda:0", 5) is short  # type: ignore[arg-type]
+    assert run._memory_short(trial, "cpu", 5) is False  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from utils.judge.clock import Clock
 from utils.judge.failure import RunnerFailed
 from utils.judge.sandbox import Policy
-from utils.judge.thrift import Thrift
+from utils.judge.thrift import Thrift, needed
 from utils.judge.untouched import Untouched
 from utils.present import outcome
 from utils.present.outcome import CannotTell
@@ -280,14 +280,17 @@ def derived_seeds(seed: int) -> dict[str, int]:
 
 
 def _memory_short(trial: Trial, device: str, processes: int) -> bool:
-    """Whether inputs, weights and outputs, some four times over in each process, would crowd the device's memory."""
+    """Whether inputs, weights and outputs, some four times over in each process, and the verification beside them would
+    crowd the device's memory."""
     import torch
 
     if torch.device(device).type != "cuda":
         return False
-    draw = trial.first
-    bytes_once = sum(tensor.nbytes for tensor in [*walk(draw.args), *draw.expected, *walk(trial.state)])
-    return 4 * processes * bytes_once > torch.cuda.mem_get_info(torch.device(device))[0]
+    inputs = sum(tensor.nbytes for tensor in walk(trial.first.args))
+    outputs = sum(tensor.nbytes for tensor in trial.first.expected)
+    weights = sum(tensor.nbytes for tensor in walk(trial.state))
+    wanted = 4 * processes * (inputs + outputs + weights) + needed(Thrift.NONE, inputs, outputs)
+    return wanted > torch.cuda.mem_get_info(torch.device(device))[0]
 
 
 def _is_fp64(trial: Trial) -> bool:
