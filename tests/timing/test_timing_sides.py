@@ -1,72 +1,24 @@
-"""The clock on real processes, on the CPU: sessions, baselines, timed calls that are compared, tuning, the command.
+"""The clock on real processes, on the CPU: sessions, baselines, timed calls that are compared.
 
 One runner takes seconds to start, so tests share what they can.
 """
 
 import json
-import textwrap
-from types import SimpleNamespace
 
 import pytest
 import torch
+from timed_solutions import HONEST, PROBLEM, solution_in
 
-from utils import history, profiling, tuning
 from utils.judge.comparing import Tolerance
-from utils.judge.failure import RunnerFailed
 from utils.judge.sandbox import Policy
 from utils.judge.session import Session
 from utils.judge.thrift import Thrift
-from utils.present.outcome import CannotTell
 from utils.problem.problem import load_problem
-from utils.problem.solution import find_solution
-from utils.timing import baselines, kernels, rounds, tune, witness
+from utils.timing import baselines, rounds, witness
 from utils.timing.baselines import BaselineSession
-from utils.timing.gpu import Monitor
-from utils.timing.result import Evidence
-from utils.timing.run import Options, Verified, _launches, _refused
 from utils.timing.sessions import TimedSession
 from utils.timing.sides import BaselineSide, NotSame, SolutionSide, Stand, Trial
-from utils.timing.sites import Site, find_sites
-from utils.timing.tune import sweep
 from utils.timing.variants import Variant
-
-PROBLEM = """
-import torch
-import torch.nn as nn
-
-
-class Model(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.scale = nn.Parameter(torch.randn(width))
-
-    def forward(self, x):
-        return torch.tanh(x) * self.scale
-
-
-def get_inputs():
-    return [torch.randn(64, 128)]
-
-
-def get_init_inputs():
-    return [128]
-"""
-
-HEAD = """
-import torch
-import torch.nn as nn
-
-
-class ModelNew(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.scale = nn.Parameter(torch.randn(width))
-"""
-
-HONEST = """
-    def forward(self, x):
-        return torch.tanh(x) * self.scale
-"""
 
 MEMOISED = """
     kept = {}
@@ -107,36 +59,6 @@ PATCHED = """
         time.sleep(0.03)
         return torch.tanh(x) * self.scale
 """
-
-CONFIGURED = """
-    def choose(self, x, config=0):
-        if config < 0 or config > 3:
-            raise ValueError("config must be 0 to 3")
-        if config == 2:
-            return torch.tanh(x) * self.scale + 1
-        return torch.tanh(x) * self.scale
-
-    def forward(self, x):
-        return self.choose(x, config=0)
-"""
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("problem")
-    (made / "model.py").write_text(PROBLEM)
-    return made
-
-
-@pytest.fixture(scope="module")
-def trial(folder):
-    return Trial(load_problem(folder / "model.py"), torch.device("cpu"), 11)
-
-
-def solution_in(folder, body, name="solution.py"):
-    path = folder / name
-    path.write_text(HEAD + textwrap.dedent(body) if not body.startswith("\n    ") else HEAD + body)
-    return find_solution(None, path)
 
 
 @pytest.fixture
@@ -320,229 +242,6 @@ def test_a_reference_that_keeps_state_is_noticed(tmp_path):
         )
     )
     assert Trial(load_problem(tmp_path / "model.py"), torch.device("cpu"), 5).stateful
-
-
-@pytest.mark.slow
-def test_tuning_verifies_each_value_in_one_process(folder):
-    solution = solution_in(folder, CONFIGURED, "tuned.py")
-    options = Options(folder / "model.py", solution, "cpu", budget=1.0, seed=1, policy=Policy(sandbox=False))
-    (site,) = find_sites(solution)
-    assert (site.function, site.value) == ("choose", 0)
-    swept = sweep(options, [site], {}, Monitor(None))
-    assert {row.value: row.state for row in swept.rows} == {0: "right", 1: "right", 2: "wrong", 3: "right"}
-    assert swept.best[site.key] in (0, 1, 3)
-    assert sum(row.chosen for row in swept.rows) == 1
-
-
-class FakeBench:
-    """Values 0 to 3 of every call; times by value, in milliseconds; `broken` gives another state than right."""
-
-    def __init__(self, times, broken=()):
-        self.times, self.broken, self.tried = times, dict(broken), []
-
-    def verified(self, site, value, others):
-        self.tried.append(value)
-        if value not in self.times:
-            return tune.Row(site.key, value, "refused", "config must be 0 to 3")
-        return tune.Row(site.key, value, self.broken.get(value, "right"))
-
-
-@pytest.fixture
-def timed(monkeypatch):
-    def time(bench, names, anchor, options, monitor):
-        turns = {}
-        for name in names:
-            ms = bench.times[int(name.rpartition("=")[2])]
-            turns[name] = [rounds.Turn(number, (ms, ms * 1.001, ms * 1.002), (), 0.0, 0.0, 0.0) for number in range(8)]
-        return rounds.Sampled(turns, {}, rounds=8)
-
-    monkeypatch.setattr(tune, "_time", time)
-
-
-def swept_one(bench, values=(), current=0):
-    site = Site("norm:3", "norm", 3, current, (3, 0), (3, 0), ", config=", "norm(x)")
-    done = tune.Swept(start={"norm:3": current}, best={"norm:3": current})
-    tune._sweep_one(bench, site, list(values), done, Options(None, None, "cpu"), None)
-    return done
-
-
-def test_the_fastest_right_value_is_chosen(timed):
-    bench = FakeBench({0: 1.0, 1: 0.8, 2: 0.5, 3: 0.9}, {2: "wrong"})
-    done = swept_one(bench)
-    assert done.best == {"norm:3": 1}
-    assert bench.tried == [0, 1, 2, 3, 4]
-    assert [row.value for row in done.rows] == [0, 1, 2, 3]
-    assert next(row for row in done.rows if row.value == 2).ms is None
-
-
-def test_a_gain_within_the_clocks_resolution_changes_nothing(timed):
-    assert swept_one(FakeBench({0: 1.0, 1: 0.995, 2: 1.2, 3: 1.0})).best == {"norm:3": 0}
-
-
-def test_a_wrong_present_value_is_replaced(timed):
-    done = swept_one(FakeBench({0: 1.0, 1: 3.0, 2: 2.0}, {0: "wrong"}))
-    assert done.best == {"norm:3": 2}
-
-
-def test_a_given_grid_still_compares_with_the_present_value(timed):
-    done = swept_one(FakeBench({0: 1.0, 1: 0.8, 2: 0.5, 3: 0.9}), values=[3, 1])
-    assert {row.value for row in done.rows} == {0, 1, 3}
-    assert done.best == {"norm:3": 1}
-
-
-def test_when_no_value_is_right_nothing_is_chosen(timed):
-    done = swept_one(FakeBench({0: 1.0, 1: 1.0}, {0: "wrong", 1: "crashed"}))
-    assert not any(row.chosen for row in done.rows)
-
-
-@pytest.fixture
-def on_the_cpu(monkeypatch):
-    """The commands refuse to time a CPU; tests of their ways through do it all the same."""
-    for module in (profiling, tuning):
-        monkeypatch.setattr(module, "find_gpu", lambda asked, solution: "cpu")
-        monkeypatch.setattr(module, "device_uuid", lambda device: None)
-    # Inductor's C++ compiler takes most of a minute; the way through the command is the same without it.
-    kept = baselines._environment
-    monkeypatch.setattr(baselines, "_environment", lambda folder: {**kept(folder), "TORCHDYNAMO_DISABLE": "1"})
-
-
-@pytest.mark.slow
-def test_the_command_from_arguments_to_record_report_and_history(folder, tmp_path, on_the_cpu, monkeypatch, capfd):
-    monkeypatch.setenv("KERNEL_WORKBENCH_LOCKS", str(tmp_path))
-    solution_in(folder, HONEST)
-    page, record = tmp_path / "report.html", tmp_path / "record.json"
-    arguments = [
-        "--problem",
-        str(folder / "model.py"),
-        "--solution",
-        str(folder / "solution.py"),
-        "--rules",
-        "relaxed",
-        "--no-sandbox",
-    ]
-    arguments += ["--budget", "2", "--trials", "1", "--baselines", "eager", "--note", "no change", "--seed", "5"]
-    code = profiling.main([*arguments, "--json", str(record), "--html", str(page)])
-    written = json.loads(record.read_text())
-    assert written["exit_code"] == code
-    assert written["schema"] == "workbench/profiling/1"
-    assert written["results"]["verification"]["verdict"] == "PASS"
-    assert written["settings"]["seed"] == 5
-    sides = {row["key"] for row in written["results"]["baselines"] if row["summary"]}
-    assert sides == {"eager", "compile"}
-    assert all(turn["samples"] for turn in written["results"]["solution"]["turns"])
-    spent = written["results"]["seconds"]
-    assert {"start", "trial", "verification", "baselines", "warm-up", "rounds", "kernels"} <= set(spent)
-    assert all(seconds >= 0 for seconds in spent.values())
-    assert spent["rounds"] + spent["warm-up"] == pytest.approx(written["results"]["sampling"]["seconds"], abs=0.5)
-    assert page.read_text().startswith("<!doctype html>")
-    entries, _ = history.read(folder)
-    assert entries[-1]["note"] == "no change"
-    assert entries[-1]["verdict"] == written["verdict"]
-    assert "torch.compile" in capfd.readouterr().out
-
-
-@pytest.mark.slow
-def test_a_wrong_solution_is_never_timed_as_a_success(folder, tmp_path, on_the_cpu, monkeypatch):
-    monkeypatch.setenv("KERNEL_WORKBENCH_LOCKS", str(tmp_path))
-    wrong = solution_in(folder, HONEST.replace("* self.scale", "* self.scale * 1.5"), "wrong.py")
-    record = tmp_path / "record.json"
-    arguments = [
-        "--problem",
-        str(folder / "model.py"),
-        "--solution",
-        str(wrong.path),
-        "--rules",
-        "relaxed",
-        "--no-sandbox",
-    ]
-    assert profiling.main([*arguments, "--trials", "1", "--baselines", "eager", "--json", str(record)]) == 1
-    written = json.loads(record.read_text())
-    assert written["verdict"] == "FAIL"
-    assert "solution" not in written["results"]
-
-
-def test_launches_are_counted_on_each_side_as_far_as_they_can_be():
-    """What a side's process tells is a number of kernels; one that fails, or tells none, is left out."""
-
-    def side(mode, answer):
-        def recorded(_):
-            if isinstance(answer, Exception):
-                raise answer
-            return answer, "" if answer else "CUPTI is not available"
-
-        session = SimpleNamespace(select=lambda _: None, kernels=recorded)
-        return BaselineSide(SimpleNamespace(session=session, inputs=None), session, Variant(mode))
-
-    event = {"name": "add", "us": 2.0, "grid": [1, 1, 1], "block": [32, 1, 1]}
-    sides = [
-        side("eager", [{**event, "calls": 15}, {**event, "name": "mul", "calls": 1}]),
-        side("compile", RunnerFailed("exit", "it ended", "kernels")),
-        side("max-autotune", []),
-    ]
-    ours = kernels.table([{**event, "calls": 2}])
-    assert _launches(ours, sides) == {"solution": 2, "eager": 16}
-    assert _launches("not recorded", sides) == {"eager": 16}
-
-
-def test_when_the_clocks_disagree_the_verdict_is_refused_and_the_samples_are_kept(folder, monkeypatch):
-    """The assembly of a refused record, with evidence whose witness saw hidden time."""
-    turns = {
-        name: [rounds.Turn(n, (1.0, 1.01, 0.99), (), 0.1, 0.0, 0.1) for n in range(8)]
-        for name in ("solution", "compile")
-    }
-    evidence = Evidence(
-        rounds.Sampled(turns, {}, rounds=8), [Variant("compile")], {}, "default", "fp32", 0.95,
-        witness=witness.judge([(1.0, [1.0] * 10)], 1.0),
-    )  # fmt: skip
-    session = SimpleNamespace(process=None, stage=SimpleNamespace(digests={"solution": "ab"}))
-    options = Options(folder / "model.py", None, "cpu")
-    verified = Verified(True, (), "fp32", Tolerance(1e-2, 1e-2))
-    record = _refused(options, evidence, Monitor(None), session, verified)
-    assert (record["verdict"], record["exit_code"]) == ("REFUSED", 1)
-    assert "98.0000 ms per call" in record["reasons"][0]
-    assert record["results"]["headline"] == record["reasons"]
-    assert {row["verdict"] for row in record["results"]["baselines"]} == {"REFUSED"}
-    assert len(record["results"]["solution"]["turns"]) == 8
-
-
-@pytest.mark.parametrize(
-    "arguments, said",
-    [
-        (["--device", "cpu"], "needs a GPU"),
-        (["--device", "sim"], "needs a GPU"),
-        (["--baselines", "fastest"], "--baselines does not know fastest"),
-        (["--baselines", ","], "an empty list"),
-        (["--workspace", "no/such/folder"], "is not a folder"),
-        (["--solution", "no_such.py"], "there is no solution"),
-    ],
-)
-def test_what_cannot_be_done_is_said_in_one_sentence(arguments, said):
-    with pytest.raises(CannotTell, match=said):
-        profiling.main(arguments)
-
-
-_OF_BOTH = [
-    (["--atol", "-1"], "--atol: -1 is not a tolerance"),
-    (["--budget", "nan"], "--budget: nan is not a number above 0"),
-    (["--timeout", "soon"], "--timeout: soon is not a number above 0"),
-    (["--seed", "1e3"], "--seed: 1e3 is not a seed"),
-    (["--seed", "-1"], "--seed: -1 is not a seed"),
-]
-_OF_PROFILING = [
-    (["--target", "0"], "--target: 0 is not a number above 0"),
-    (["--trials", "0"], "--trials: 0 is not a whole number from 1 to 1000"),
-]
-
-
-@pytest.mark.parametrize(
-    "command, arguments, said",
-    [(profiling, *each) for each in _OF_BOTH + _OF_PROFILING] + [(tuning, *each) for each in _OF_BOTH],
-)
-def test_a_number_that_cannot_be_is_refused_before_anything_runs(command, arguments, said, capsys):
-    with pytest.raises(SystemExit) as ended:
-        command.main(arguments)
-    assert ended.value.code == 2
-    assert said in capsys.readouterr().err
 
 
 def test_where_memory_is_short_values_go_straight_in_and_the_runner_keeps_its_caches(folder, trial, monkeypatch):
