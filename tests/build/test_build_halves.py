@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from utils.build.halves import steps
+from utils.build.ninja_file import headers_of
 from utils.build.plan import HALVES_SCRIPT
 from utils.build.toolchain import find_nvcc
 
@@ -132,6 +133,21 @@ def test_what_is_not_for_halves_is_left_to_nvcc(
     done = compiled(folder, SOURCE, *more, halves=True, **environment)
     assert done.returncode == 0, done.stdout
     assert (folder / "halves.o").stat().st_size and "x.cu" in dependencies(folder / "halves.d")
+
+
+def test_an_object_with_a_space_in_its_name_has_the_dependencies_that_ninja_reads(folder: Path) -> None:
+    (folder / "x.cu").write_text(SOURCE)
+    nvcc = [str(find_nvcc(None).path), *FLAGS, "-MMD", "-MF", "its own.d", "-c", "x.cu", "-o", "an object.o"]
+    subprocess.run(
+        [sys.executable, "-S", "-E", str(HALVES_SCRIPT), *nvcc],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    assert (folder / "an object.o").stat().st_size
+    text = (folder / "its own.d").read_text()
+    assert text.startswith("an\\ object.o:") and {"x.cu", "device_only.h", "host_only.h"} <= set(headers_of(text))
 
 
 def dry_run(folder: Path) -> str:

@@ -79,7 +79,7 @@ def compile_in_halves(nvcc: list[str], folder: Path) -> int | None:
     dependencies = _depfile(nvcc)
     if dependencies:
         for step in ("host source", "device source"):
-            commands[step] += f' -MMD -MT "{nvcc[nvcc.index("-o") + 1]}" -MF "{folder}/{step}.d"'
+            commands[step] += f' -MMD -MQ "{nvcc[nvcc.index("-o") + 1]}" -MF "{folder}/{step}.d"'
 
     def begun(*which: str) -> _Running:
         return _Running([commands[step] for step in which], environment, folder / which[0])
