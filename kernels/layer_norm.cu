@@ -197,7 +197,7 @@ void launch_long_rows(const Arguments& args, cudaStream_t stream) {
 }
 
 // The smallest compiled number of chunks that holds the row: fewer registers, more rows resident. Not more of them than
-// that is worth: each kernel is a twentieth of a second in every build.
+// that is worth: each is paid for in every build.
 void dispatch_warp_rows(const Arguments& args, int rows_per_block, cudaStream_t stream) {
     const int64_t vectors = args.n / 4;
     if (vectors <= 2 * kWarpSize) return launch_warp_rows<4, 2>(args, rows_per_block, stream);

@@ -1,4 +1,4 @@
-"""nvcc, its two halves side by side: a quarter off the time of a small file.
+"""nvcc, its two halves side by side.
 
     python halves.py nvcc ARGUMENTS...
 
@@ -22,7 +22,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Which step a line is. Every one of these must be there once; others that are allowed, at most once.
+# Which step a line is: every one of these must be there, once, and beside them only what is passed over.
 _STEPS = {
     "device source": re.compile(r" -E .*\.cpp1\.ii\"? *$"),
     "host source": re.compile(r" -E .*\.cpp4\.ii\"? *$"),
